@@ -54,11 +54,20 @@ impl ChecksumCache {
         Ok(())
     }
 
-    /// Writes the changed checksums to the file.
-    pub(crate) fn flush(&self, file: &impl StorageBackend) -> io::Result<()> {
+    /// Writes the changed checksums to the file. Calls `wrote` after each block, with its size.
+    pub(crate) fn flush(
+        &self,
+        file: &impl StorageBackend,
+        wrote: impl Fn(usize) -> io::Result<()>,
+    ) -> io::Result<()> {
         for slot in &self.slots {
-            if let Some(slot) = &mut *lock(slot) {
-                slot.flush(file)?;
+            let has_written = match &mut *lock(slot) {
+                Some(slot) => slot.flush(file)?,
+                None => false,
+            };
+            // After the lock is given up: a reader may wait for it.
+            if has_written {
+                wrote(BLOCK_BYTES)?;
             }
         }
         Ok(())
@@ -94,12 +103,12 @@ impl ChecksumCache {
 }
 
 impl Slot {
-    fn flush(&mut self, file: &impl StorageBackend) -> io::Result<()> {
+    /// Returns whether there was anything to write.
+    fn flush(&mut self, file: &impl StorageBackend) -> io::Result<bool> {
         if self.is_changed {
             file.write(group_offset(self.group), &self.bytes[..])?;
-            self.is_changed = false;
         }
-        Ok(())
+        Ok(std::mem::take(&mut self.is_changed))
     }
 }
 

@@ -12,6 +12,8 @@
 //! block, so one that is read was written once, and zeros in its place are damage. Block 0 has no checksum: redb
 //! overwrites its header in place and checks both halves of it itself.
 //!
+//! Blocks wait in memory (`waiting_blocks.rs`) until the file is synced, and are written in the order of their places.
+//!
 //! Promises: a read returns what was written, or an error of the kind `InvalidData` that names the block. A block that was
 //! never written cannot be read, nor changed in part. A power cut
 //! may leave a block and its checksum from different writes, but only for a block that no transaction had made
@@ -19,29 +21,61 @@
 
 use std::io;
 use std::ops::{Bound, Range};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use redb::{BackendError, StorageBackend};
 
 use crate::checksum_cache::{BLOCK_BYTES, CHECKSUM_BYTES, ChecksumCache, GROUP_BLOCK_COUNT, group_offset};
 use crate::paced_sync::PacedSync;
+use crate::waiting_blocks::WaitingBlocks;
 
 /// Up to this many blocks the checksums need no allocation.
 const SHORT_RUN_BLOCK_COUNT: usize = 32;
 const BLOCK: u64 = BLOCK_BYTES as u64;
+/// When so many blocks wait, some are written. A transaction of a fold has about half as many.
+const WAITING_COUNT_MAX: usize = 16 * 1024 * 1024 / BLOCK_BYTES;
+/// Neighbours are written together, up to so many.
+const RUN_COUNT_MAX: usize = 32;
 
 #[derive(Debug)]
 pub(crate) struct ChecksumFile<B> {
     file: B,
     checksums: ChecksumCache,
     paced_sync: PacedSync,
+    waiting: WaitingBlocks,
+    /// The bytes that are written next; `None` once the file is closed. Held by whoever writes.
+    writing: Mutex<Option<Vec<u8>>>,
+    /// Grows with every write.
+    written_bytes: Arc<AtomicU64>,
 }
 
 impl<B: StorageBackend> ChecksumFile<B> {
-    pub(crate) fn new(file: B, paced_sync: PacedSync) -> ChecksumFile<B> {
-        ChecksumFile { file, checksums: ChecksumCache::new(), paced_sync }
+    pub(crate) fn new(file: B, paced_sync: PacedSync, written_bytes: Arc<AtomicU64>) -> ChecksumFile<B> {
+        ChecksumFile {
+            file,
+            checksums: ChecksumCache::new(),
+            paced_sync,
+            waiting: WaitingBlocks::default(),
+            writing: Mutex::new(Some(Vec::new())),
+            written_bytes,
+        }
     }
 
-    /// Reads whole blocks of one group into `out` and checks them.
+    /// Reads whole blocks of one group.
+    fn read_blocks(&self, first: u64, out: &mut [u8]) -> io::Result<()> {
+        if !self.waiting.any_in(first, out.len() / BLOCK_BYTES) {
+            return self.read_run(first, out);
+        }
+        for (number, block) in (first..).zip(out.chunks_exact_mut(BLOCK_BYTES)) {
+            if !self.waiting.read(number, block) {
+                self.read_run(number, block)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads whole blocks of one group from the file into `out` and checks them.
     fn read_run(&self, first: u64, out: &mut [u8]) -> io::Result<()> {
         self.file.read(block_offset(first), out)?;
         let count = out.len() / BLOCK_BYTES;
@@ -71,6 +105,44 @@ impl<B: StorageBackend> ChecksumFile<B> {
             self.checksums.write(&self.file, first, checksums)
         })
     }
+
+    /// Writes all blocks that wait, in the order of their places.
+    ///
+    /// After a failure they go on waiting: redb does not always treat one as final. A read may make it write pages to make
+    /// room in its cache, and then it ignores the error.
+    fn write_waiting(&self) -> io::Result<()> {
+        let mut writing = self.lock_writing();
+        while self.write_next_run(&mut writing)? > 0 {}
+        Ok(())
+    }
+
+    /// Writes the first neighbours of those that wait, unless another thread writes some just now. Returns the size.
+    fn write_some(&self) -> io::Result<usize> {
+        let mut writing = match self.writing.try_lock() {
+            Ok(writing) => writing,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Ok(0),
+        };
+        self.write_next_run(&mut writing)
+    }
+
+    fn write_next_run(&self, writing: &mut Option<Vec<u8>>) -> io::Result<usize> {
+        let Some(run) = writing else {
+            return Err(io::Error::other("the file is closed"));
+        };
+        let Some(first) = self.waiting.first_run(run, RUN_COUNT_MAX) else { return Ok(0) };
+        for (first, part) in runs(first * BLOCK, run.len()) {
+            self.write_run(first, &run[part.bytes])?;
+        }
+        self.waiting.remove(first, run);
+        // Not below the checksums: those of a run are written while a reader may wait for them.
+        self.paced_sync.wrote(&self.file, run.len())?;
+        Ok(run.len())
+    }
+
+    fn lock_writing(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
+        self.writing.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
 }
 
 impl<B: StorageBackend> StorageBackend for ChecksumFile<B> {
@@ -85,10 +157,10 @@ impl<B: StorageBackend> StorageBackend for ChecksumFile<B> {
             if part.is_header {
                 self.file.read(block_offset(0) + part.within as u64, out)?;
             } else if part.is_whole {
-                self.read_run(first, out)?;
+                self.read_blocks(first, out)?;
             } else {
                 let mut block = [0; BLOCK_BYTES];
-                self.read_run(first, &mut block)?;
+                self.read_blocks(first, &mut block)?;
                 out.copy_from_slice(&block[part.within..part.within + out.len()]);
             }
         }
@@ -96,6 +168,7 @@ impl<B: StorageBackend> StorageBackend for ChecksumFile<B> {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
+        self.write_waiting()?;
         let (old, new) = (self.len()? / BLOCK, len.div_ceil(BLOCK));
         self.file.set_len(if new == 0 { 0 } else { block_offset(new - 1) + BLOCK })?;
         self.checksums.forget_from(new.div_ceil(GROUP_BLOCK_COUNT));
@@ -109,32 +182,46 @@ impl<B: StorageBackend> StorageBackend for ChecksumFile<B> {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.checksums.flush(&self.file)?;
+        self.write_waiting()?;
+        // A large tree has hundreds of blocks of checksums, and a commit changes nearly all of them.
+        self.checksums.flush(&self.file, |size_bytes| self.paced_sync.wrote(&self.file, size_bytes))?;
         self.paced_sync.synced();
         self.file.sync_data()
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.written_bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
         for (first, part) in runs(offset, data.len()) {
             let data = &data[part.bytes];
             if part.is_header {
                 self.file.write(block_offset(0) + part.within as u64, data)?;
+                self.paced_sync.wrote(&self.file, data.len())?;
             } else if part.is_whole {
-                self.write_run(first, data)?;
+                self.waiting.put(first, data);
             } else {
                 let mut block = [0; BLOCK_BYTES];
-                self.read_run(first, &mut block)?;
+                self.read_blocks(first, &mut block)?;
                 block[part.within..part.within + data.len()].copy_from_slice(data);
-                self.write_run(first, &block)?;
+                self.waiting.put(first, &block);
             }
         }
-        // Not below the checksums: those of a run are written while a reader may wait for them.
-        self.paced_sync.wrote(&self.file, data.len())
+        // Not all that waits: a reader may be the one whose page was too many.
+        let mut size_bytes = 0;
+        while self.waiting.count() >= WAITING_COUNT_MAX && size_bytes < data.len() {
+            match self.write_some()? {
+                0 => break,
+                written => size_bytes += written,
+            }
+        }
+        Ok(())
     }
 
     fn close(&self) -> io::Result<()> {
-        // Writes since the last sync survive as long as the machine does.
-        let flushed = self.checksums.flush(&self.file);
+        // Another handle is about to write this file, so a reader that writes a page for redb must be done.
+        *self.lock_writing() = None;
+        // redb syncs what it wants to keep. The rest belongs to no transaction.
+        self.waiting.clear();
+        let flushed = self.checksums.flush(&self.file, |_| Ok(()));
         self.file.close().and(flushed)
     }
 
@@ -209,11 +296,68 @@ fn matches(number: u64, block: &[u8], stored: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use redb::backends::InMemoryBackend;
 
     use super::*;
 
     const GROUP: u64 = GROUP_BLOCK_COUNT * BLOCK;
+
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    enum Done {
+        /// Offset and length.
+        Write(u64, u64),
+        Sync,
+    }
+
+    /// A file that remembers what was done to it.
+    #[derive(Debug)]
+    struct Recording {
+        content: InMemoryBackend,
+        done: Mutex<Vec<Done>>,
+        is_full: AtomicBool,
+    }
+
+    impl Default for Recording {
+        fn default() -> Recording {
+            let (content, done) = (InMemoryBackend::new(), Mutex::default());
+            Recording { content, done, is_full: AtomicBool::new(false) }
+        }
+    }
+
+    impl Recording {
+        fn take(&self) -> Vec<Done> {
+            std::mem::take(&mut self.done.lock().unwrap())
+        }
+    }
+
+    impl StorageBackend for Recording {
+        fn len(&self) -> io::Result<u64> {
+            self.content.len()
+        }
+
+        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+            self.content.read(offset, out)
+        }
+
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.content.set_len(len)
+        }
+
+        fn sync_data(&self) -> io::Result<()> {
+            self.done.lock().unwrap().push(Done::Sync);
+            Ok(())
+        }
+
+        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+            if self.is_full.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.done.lock().unwrap().push(Done::Write(offset, data.len() as u64));
+            self.content.write(offset, data)
+        }
+    }
 
     fn checksum_offset(number: u64) -> u64 {
         group_offset(number / GROUP_BLOCK_COUNT) + number % GROUP_BLOCK_COUNT * CHECKSUM_BYTES as u64
@@ -221,7 +365,7 @@ mod tests {
 
     /// It is synced at every write.
     fn checked_file() -> ChecksumFile<InMemoryBackend> {
-        ChecksumFile::new(InMemoryBackend::new(), PacedSync::new(1, Default::default()))
+        ChecksumFile::new(InMemoryBackend::new(), PacedSync::new(1), Default::default())
     }
 
     /// The file, and a plain vector with the same content.
@@ -297,6 +441,119 @@ mod tests {
             checked.sync_data().unwrap();
             checked.checksums = ChecksumCache::new();
         }
+    }
+
+    #[test]
+    fn blocks_and_checksums_are_written_in_order_and_synced_in_small_steps() {
+        let file = Recording::default();
+        let mut checked = ChecksumFile::new(file, PacedSync::new(2 * BLOCK), Default::default());
+        checked.set_len(3 * GROUP).unwrap();
+        let block = [1; BLOCK_BYTES];
+        for number in [2 * GROUP_BLOCK_COUNT, 7, 2, 6, 1, 5, GROUP_BLOCK_COUNT] {
+            checked.write(number * BLOCK, &block).unwrap();
+        }
+        assert_eq!(checked.file.take(), [], "nothing is written until it has to be");
+        checked.sync_data().unwrap();
+        let at = block_offset;
+        let (written, checksums) =
+            (|number, count: u64| Done::Write(at(number), count * BLOCK), group_offset);
+        let expected = [
+            written(1, 2),
+            Done::Sync,
+            written(5, 3),
+            Done::Sync,
+            written(GROUP_BLOCK_COUNT, 1),
+            written(2 * GROUP_BLOCK_COUNT, 1),
+            Done::Sync,
+            Done::Write(checksums(0), BLOCK),
+            Done::Write(checksums(1), BLOCK),
+            Done::Sync,
+            Done::Write(checksums(2), BLOCK),
+            Done::Sync,
+        ];
+        assert_eq!(checked.file.take(), expected);
+        checked.sync_data().unwrap();
+        assert_eq!(checked.file.take(), [Done::Sync], "nothing has changed");
+        checked.checksums = ChecksumCache::new();
+        let mut out = [0; BLOCK_BYTES];
+        checked.read(6 * BLOCK, &mut out).unwrap();
+        assert_eq!(out, block);
+    }
+
+    #[test]
+    fn blocks_that_wait_are_read_and_changed_as_if_they_were_in_the_file() {
+        let checked = ChecksumFile::new(Recording::default(), PacedSync::new(u64::MAX), Default::default());
+        checked.set_len(9 * BLOCK).unwrap();
+        checked.write(2 * BLOCK, &[1; 2 * BLOCK_BYTES]).unwrap();
+        checked.sync_data().unwrap();
+        checked.write(3 * BLOCK, &[2; 2 * BLOCK_BYTES]).unwrap();
+        checked.write(3 * BLOCK + 5, &[3; 10]).unwrap();
+        let mut out = [0; 3 * BLOCK_BYTES];
+        for round in 0..2 {
+            checked.read(2 * BLOCK, &mut out).unwrap();
+            assert_eq!(
+                out[BLOCK_BYTES - 1..][..17],
+                [1, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 2],
+                "{round}"
+            );
+            assert_eq!(out[3 * BLOCK_BYTES - 1], 2, "{round}");
+            checked.sync_data().unwrap();
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_read_and_written_later() {
+        let checked = ChecksumFile::new(Recording::default(), PacedSync::new(u64::MAX), Default::default());
+        let count = WAITING_COUNT_MAX as u64;
+        checked.set_len((count + 2) * BLOCK).unwrap();
+        checked.file.is_full.store(true, Ordering::Relaxed);
+        let numbers: Vec<u64> = (2..count + 1).chain([1]).collect();
+        let (last, others) = numbers.split_last().unwrap();
+        for number in others {
+            checked.write(number * BLOCK, &[*number as u8; BLOCK_BYTES]).unwrap();
+        }
+        let error = checked.write(last * BLOCK, &[*last as u8; BLOCK_BYTES]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(checked.sync_data().unwrap_err().kind(), io::ErrorKind::StorageFull);
+        let mut out = [0; BLOCK_BYTES];
+        for _ in 0..2 {
+            for number in &numbers {
+                checked.read(number * BLOCK, &mut out).unwrap();
+                assert_eq!(out, [*number as u8; BLOCK_BYTES], "{number}");
+            }
+            checked.file.is_full.store(false, Ordering::Relaxed);
+            checked.sync_data().unwrap();
+            assert_eq!(checked.waiting.count(), 0);
+        }
+    }
+
+    #[test]
+    fn with_too_many_blocks_as_many_are_written_as_come() {
+        let checked = ChecksumFile::new(Recording::default(), PacedSync::new(u64::MAX), Default::default());
+        let count = WAITING_COUNT_MAX as u64;
+        checked.set_len((count + 3 * RUN_COUNT_MAX as u64) * BLOCK).unwrap();
+        for number in (1..=count).rev() {
+            assert_eq!(checked.file.take(), []);
+            checked.write(number * BLOCK, &[1; BLOCK_BYTES]).unwrap();
+        }
+        let run_of = |number: u64| Done::Write(block_offset(number), RUN_COUNT_MAX as u64 * BLOCK);
+        let run_count = RUN_COUNT_MAX as u64;
+        assert_eq!(checked.file.take(), [run_of(1)], "the first neighbours");
+        checked.write((count + 1) * BLOCK, &vec![1; 2 * RUN_COUNT_MAX * BLOCK_BYTES]).unwrap();
+        assert_eq!(checked.file.take(), [run_of(1 + run_count), run_of(1 + 2 * run_count)]);
+        assert_eq!(checked.waiting.count(), WAITING_COUNT_MAX - RUN_COUNT_MAX);
+    }
+
+    #[test]
+    fn what_nobody_synced_is_forgotten_at_the_end() {
+        let checked = ChecksumFile::new(Recording::default(), PacedSync::new(u64::MAX), Default::default());
+        checked.set_len(9 * BLOCK).unwrap();
+        checked.write(2 * BLOCK, &[1; BLOCK_BYTES]).unwrap();
+        checked.close().unwrap();
+        // A reader may not know yet.
+        checked.write(3 * BLOCK, &[1; BLOCK_BYTES]).unwrap();
+        assert!(checked.sync_data().is_err());
+        assert_eq!(checked.file.take(), []);
     }
 
     #[test]

@@ -24,6 +24,10 @@ use engine::{CommitError, Families};
 
 /// With a larger group the first callers would wait too long for the last.
 const GROUP_REQUEST_COUNT_MAX: usize = 512;
+/// Writes are busy while groups have this many requests. With fewer callers, each would only wait longer.
+const BUSY_GROUP_COUNT_MIN: usize = 8;
+/// How long to wait for more requests while writes are busy. The system wakes the thread some 50 µs later.
+const GATHER_TIME: Duration = Duration::from_micros(50);
 /// Bytes of large requests per group. With more, small requests would wait for them.
 const GROUP_LARGE_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Up to this size a request is small. A batch of a hundred ordinary rows is large; a single row is usually small.
@@ -34,7 +38,7 @@ const UNFOLDED_LOG_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The assumed speed of folding, until the first fold is measured.
 const FOLD_BYTES_PER_SECOND: u64 = 20_000_000;
 /// A group is delayed by at most this long to let folding keep up.
-const SLOWDOWN_MAX: Duration = Duration::from_millis(100);
+const SLOWDOWN_MAX: Duration = Duration::from_millis(50);
 /// A group waits at most this long for memory to become free; then it is refused.
 const ROOM_WAIT_MAX: Duration = Duration::from_secs(10);
 const ROOM_WAIT_STEP: Duration = Duration::from_millis(50);
@@ -66,6 +70,8 @@ pub(crate) struct CommitThread {
     pub(crate) waiting: WaitingRequests,
     /// Bytes appended to the log since it last asked for a fold.
     pub(crate) unfolded_log_bytes: usize,
+    /// Requests in the last group.
+    pub(crate) last_group_count: usize,
     /// Tells the closing engine that this thread is done; dropping it tells the same.
     pub(crate) done: watch::Sender<bool>,
 }
@@ -135,6 +141,8 @@ impl CommitThread {
         if self.spare_thread.is_some_and(|thread| thread.join().is_err()) {
             log::error!("the thread that makes the files of the commit log panicked");
         }
+        // Files in waiting are of no use to a store that is closed, and the next opening would have to remove them.
+        self.segments.release_spares();
         // Nobody is listening when the engine was dropped without being closed.
         let _ = self.done.send(true);
     }
@@ -153,10 +161,25 @@ impl CommitThread {
             };
             self.waiting.push(first);
         }
+        if self.is_gathering() {
+            std::thread::sleep(GATHER_TIME);
+        }
         while let Ok(queued) = self.requests.try_recv() {
             self.waiting.push(queued);
         }
-        Some(self.waiting.take_group())
+        let group = self.waiting.take_group();
+        self.last_group_count = group.len();
+        Some(group)
+    }
+
+    /// Whether to wait a little for more requests. On a fast disk a group is synced before the callers of the one before
+    /// have sent their next requests, and a sync costs as much for few requests as for many.
+    fn is_gathering(&self) -> bool {
+        let is_busy = self.last_group_count >= BUSY_GROUP_COUNT_MIN;
+        is_busy
+            && self.requests.len() < self.last_group_count / 2
+            // When this thread folds too, the same commits must make the same groups, whatever the time.
+            && matches!(self.folding, FoldRunner::OwnThread(_))
     }
 
     fn run_group(&mut self, requests: Vec<QueuedRequest>) {
@@ -314,7 +337,7 @@ impl CommitThread {
     }
 
     /// Waits until recent rows may grow by this much; `false` if that takes too long. Between the bound and twice the
-    /// bound the delay grows steadily, so commits settle at the speed of folding instead of stopping.
+    /// bound the delay grows, faster and faster, so commits settle at the speed of folding instead of stopping.
     fn make_room(&mut self, size_bytes: usize) -> bool {
         let bytes_max = self.recent_bytes_max;
         let mut waited = Duration::ZERO;
@@ -341,10 +364,12 @@ impl CommitThread {
             0 => FOLD_BYTES_PER_SECOND,
             rate => rate,
         };
-        // Half way between the two bounds, commits are as fast as folding.
-        let share = 2.0 * excess_bytes as f64 / self.recent_bytes_max.max(1) as f64;
+        // Half way between the two bounds, commits are as fast as the last fold. If this one is slower, they settle nearer to
+        // the upper bound.
+        let free_bytes = self.recent_bytes_max.saturating_sub(excess_bytes).max(1);
+        let share = excess_bytes as f64 / free_bytes as f64;
         let seconds = size_bytes as f64 / bytes_per_second as f64 * share;
-        Duration::from_secs_f64(seconds).min(SLOWDOWN_MAX)
+        Duration::from_secs_f64(seconds.min(SLOWDOWN_MAX.as_secs_f64()))
     }
 }
 

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
@@ -56,6 +56,9 @@ pub trait StoreFiles: fmt::Debug + Send + Sync + 'static {
     fn is_in_place(&self) -> io::Result<bool> {
         Ok(true)
     }
+
+    /// For the moment right after a file was closed: if the spare file descriptor was spent, another is kept.
+    fn renew_reserve(&self) {}
 }
 
 /// Replaces a small file, durably: a reader finds the old content or the new one.
@@ -74,7 +77,7 @@ pub(crate) fn replace(files: &dyn StoreFiles, name: &str, temporary: &str, bytes
 pub struct DirectoryFiles<W> {
     directory: PathBuf,
     wrap: W,
-    /// A spare file descriptor. Clients may use up all that the process has, and a commit must not fail for that:
+    /// A spare file descriptor. Others in the process may use up all that it has, and a commit must not fail for that:
     /// then the spare is closed to open the file that is needed.
     reserve: Mutex<Option<File>>,
     opened: OnceLock<OpenDirectory>,
@@ -117,6 +120,10 @@ impl<W> DirectoryFiles<W> {
         Ok(&self.opened()?.handle)
     }
 
+    fn reserve(&self) -> MutexGuard<'_, Option<File>> {
+        self.reserve.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
     /// Opens a file, and gives up the spare descriptor if there is no other.
     fn open_file(&self, name: &str, access: Access) -> io::Result<File> {
         let handle = self.handle()?;
@@ -124,7 +131,7 @@ impl<W> DirectoryFiles<W> {
         if access == Access::CreateLater {
             return open();
         }
-        let mut reserve = self.reserve.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut reserve = self.reserve();
         let mut opened = open();
         if opened.as_ref().is_err_and(is_out_of_handles) && reserve.take().is_some() {
             opened = open();
@@ -186,6 +193,13 @@ impl<B: StorageBackend, W: Fn(FileBackend) -> B + Send + Sync + 'static> StoreFi
     fn is_in_place(&self) -> io::Result<bool> {
         let opened = self.opened()?;
         Ok(!opened.is_comparable || opened.handle.is_at(&self.directory)?)
+    }
+
+    fn renew_reserve(&self) {
+        let mut reserve = self.reserve();
+        if reserve.is_none() {
+            *reserve = self.handle().and_then(DirectoryHandle::duplicate).ok();
+        }
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::catch_panic::catch_panic;
 use crate::commit_log::Segments;
 use crate::disk::is_full;
-use crate::fold_rows::FoldRows;
+use crate::fold_rows::{FoldRows, TransactionSize};
 use crate::shared::{FoldRequest, SharedState};
 use crate::store::Reopening;
 use crate::sweep::{Swept, sweep_slice};
@@ -41,6 +41,7 @@ pub(crate) struct Folder {
     pub(crate) recent_bytes_max: usize,
     /// There is no thread that makes the files of the log.
     pub(crate) makes_spares: bool,
+    pub(crate) transaction_size: TransactionSize,
     pub(crate) sweep_pending: bool,
     /// The last record in the tree.
     pub(crate) folded: u64,
@@ -219,7 +220,7 @@ impl Folder {
     }
 
     /// Writes the rows; returns whether a table was dropped.
-    fn write(&self, frozen: &Frozen) -> Result<bool, FoldFailure> {
+    fn write(&mut self, frozen: &Frozen) -> Result<bool, FoldFailure> {
         let mut rows = FoldRows::new(frozen);
         loop {
             let transaction = match self.shared.begin_write() {
@@ -227,9 +228,12 @@ impl Folder {
                 None if self.reopen() => self.shared.begin_write().ok_or(FoldFailure::Closed)??,
                 None => return Err(FoldFailure::Closed),
             };
-            let written_bytes = &self.reopening.written_bytes;
-            let before = written_bytes.load(Ordering::Relaxed);
-            if rows.write(transaction, || written_bytes.load(Ordering::Relaxed) != before)? {
+            let written_bytes = || self.reopening.written_bytes.load(Ordering::Relaxed);
+            let (before, row_count_max) = (written_bytes(), self.transaction_size.row_count_max());
+            let is_full = |row_count| row_count >= row_count_max || written_bytes() != before;
+            let (row_count, is_done) = rows.write(transaction, is_full)?;
+            self.transaction_size.learn(row_count, written_bytes() - before);
+            if is_done {
                 return Ok(rows.drops_any());
             }
             // Readers let go of the tree's older pages, so the next transaction can use them.
@@ -289,7 +293,7 @@ impl Folder {
                     redb::Error::Io(cause) if is_full(cause) => {
                         self.shared.note_full(cause);
                         // The next attempt may have it: folding is what makes room in the log.
-                        self.segments.release_spare();
+                        self.segments.release_spares();
                     }
                     error if !self.is_stuck => log::error!("{what}: {error}"),
                     _ => {}

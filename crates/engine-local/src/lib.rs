@@ -52,6 +52,7 @@ mod sweep;
 mod tree_error;
 mod upgrade;
 mod view;
+mod waiting_blocks;
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -82,6 +83,7 @@ use crate::commit_log::Segments;
 use crate::commit_thread::{CommitThread, FoldRunner, QueuedRequest, WaitingRequests};
 use crate::contained_scan::contained_scan;
 use crate::fold::Folder;
+use crate::fold_rows::TransactionSize;
 use crate::group::{Applied, KnownTables, WriteRequest};
 use crate::shared::SharedState;
 use crate::snapshot::LocalSnapshot;
@@ -115,6 +117,8 @@ pub struct LocalOptions {
     /// Bytes of the tree's file that are written and not synced. A commit that comes meanwhile waits for them, so this
     /// decides how long it waits. With less, folding takes longer.
     pub unsynced_bytes_max: u64,
+    /// About how many bytes of pages a transaction of a fold changes. They are in memory until they are written.
+    pub transaction_bytes_max: u64,
     /// Folds on the commit thread between two groups, not on a thread of its own: for deterministic runs.
     pub folds_between_groups: bool,
 }
@@ -126,9 +130,10 @@ impl LocalOptions {
             clock,
             commit_queue_max: 6000,
             commit_queue_bytes_max: 16 * 1024 * 1024,
-            cache_bytes_max: 64 * 1024 * 1024,
-            recent_bytes_max: 48 * 1024 * 1024,
-            unsynced_bytes_max: 1024 * 1024,
+            cache_bytes_max: 112 * 1024 * 1024,
+            recent_bytes_max: 40 * 1024 * 1024,
+            unsynced_bytes_max: 128 * 1024,
+            transaction_bytes_max: 8 * 1024 * 1024,
             folds_between_groups: false,
         }
     }
@@ -221,6 +226,7 @@ impl LocalEngine {
             reopening,
             recent_bytes_max: options.recent_bytes_max,
             makes_spares: options.folds_between_groups,
+            transaction_size: TransactionSize::new(options.transaction_bytes_max),
             sweep_pending,
             folded,
             seen_sequence: 0,
@@ -264,6 +270,7 @@ impl LocalEngine {
             spare_thread,
             waiting: WaitingRequests::default(),
             unfolded_log_bytes: 0,
+            last_group_count: 0,
             done,
         };
         let thread =

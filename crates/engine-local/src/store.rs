@@ -352,10 +352,8 @@ impl Opener {
     ) -> Result<Database, OpenError> {
         let open = || -> Result<Database, DatabaseError> {
             let file = wrap(self.files.open(name, access)?);
-            let backend = ChecksumFile::new(
-                file,
-                PacedSync::new(self.tuning.unsynced_bytes_max, self.written_bytes.clone()),
-            );
+            let paced_sync = PacedSync::new(self.tuning.unsynced_bytes_max);
+            let backend = ChecksumFile::new(file, paced_sync, self.written_bytes.clone());
             Database::builder()
                 .set_cache_size(self.tuning.cache_bytes_max)
                 .set_repair_callback(|repair| {

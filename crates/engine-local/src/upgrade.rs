@@ -63,7 +63,7 @@ pub(crate) fn give_id(database: &Database) -> Result<(), redb::Error> {
 pub(crate) fn fold(database: &Database, rows: &Frozen) -> Result<bool, redb::Error> {
     let mut rows = FoldRows::new(rows);
     // In one transaction: the promise above.
-    rows.write(begin_write(database)?, || false)?;
+    rows.write(begin_write(database)?, |_| false)?;
     Ok(rows.drops_any())
 }
 

@@ -11,6 +11,7 @@
 pub mod record;
 mod replay;
 mod segment;
+mod spares;
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,16 +27,16 @@ pub(super) use self::record::{Counters, RecordBuilder};
 pub(super) use self::replay::{ReplayError, Replayed, replay};
 pub(super) use self::segment::is_ours;
 use self::segment::{Head, RECORDS_OFFSET, Seal, Segment};
+use self::spares::{Claim, SpareFile, Spares};
 use super::disk::is_full;
-use crate::directory_files::{Access, AnyFile};
+use crate::directory_files::Access;
 use crate::store_id::{StoreId, StorePlace};
 
 /// A segment that is made while a store is opened is small, so that this takes milliseconds.
 const FIRST_SEGMENT_BYTES: u64 = 64 * 1024;
 /// The other segments: long enough that the next one is ready in time, and not much longer.
 const SEGMENT_BYTES: u64 = 16 * 1024 * 1024;
-/// A segment that the commit thread makes itself, because nobody has begun the one that it wished for: callers wait. If it
-/// was begun, waiting for it is all that is left.
+/// A segment that the commit thread makes itself, because the one that it wished for is not ready: callers wait.
 const HASTY_SEGMENT_BYTES: u64 = 1024 * 1024;
 /// The reserve for a full disk: room for some tens of thousands of deletions, until folding them frees space.
 const RESERVE_BYTES: u64 = 4 * 1024 * 1024;
@@ -150,23 +151,35 @@ impl CommitLog {
         let first = self.last + 1;
         let segments = self.segments.clone();
         let unused = segments.take_file(record_bytes, space_use)?;
-        let is_reserve = unused.name == segment::RESERVE;
+        let is_reserve = unused.was_reserve;
         self.must_rotate = true;
         let segment = segments.begin(first, unused)?;
         let _ = self.current.write_seal(Seal { sequence: self.last, is_closed: true });
+        // This closes the segment before. If the new one has the last file handle, the handle of the old one is for the next.
         *self = CommitLog::at(segments, segment, RECORDS_OFFSET, self.last);
         self.is_reserve = is_reserve;
+        self.segments.place.files.renew_reserve();
         Ok(())
     }
 }
 
-/// An allocated file that is no segment yet. Until it has its new name, no other file may take its old one: so long
-/// nobody else makes a spare.
+/// An allocated file that is no segment yet.
 struct UnusedFile<'a> {
-    _no_other: MutexGuard<'a, Option<(AnyFile, u64)>>,
     name: &'static str,
-    file: AnyFile,
-    length: u64,
+    spare: SpareFile,
+    was_reserve: bool,
+    /// Until the file has its new name, no other may take its old one. Only the commit thread uses a name without a claim.
+    _claim: Option<Claim<'a>>,
+}
+
+impl<'a> UnusedFile<'a> {
+    fn waited((claim, spare): (Claim<'a>, SpareFile)) -> UnusedFile<'a> {
+        UnusedFile { name: claim.name(), spare, was_reserve: false, _claim: Some(claim) }
+    }
+
+    fn hasty(spare: SpareFile, was_reserve: bool) -> UnusedFile<'a> {
+        UnusedFile { name: segment::HASTY, spare, was_reserve, _claim: None }
+    }
 }
 
 /// A segment in the directory that belongs to another store, and that store.
@@ -190,8 +203,8 @@ pub(super) struct Segments {
     place: StorePlace,
     /// The first record of each segment, the oldest first.
     firsts: Mutex<VecDeque<u64>>,
-    /// A file for the next segment, fully allocated, and its length.
-    spare: Mutex<Option<(AnyFile, u64)>>,
+    /// Files for the next segments.
+    spares: Spares,
     wish: Mutex<SpareWish>,
     /// Signals a new wish.
     wished: Condvar,
@@ -206,7 +219,7 @@ impl Segments {
         Segments {
             place,
             firsts: Mutex::new(firsts),
-            spare: Mutex::new(None),
+            spares: Spares::default(),
             wish: Mutex::default(),
             wished: Condvar::new(),
             reserve: Mutex::new(reserve),
@@ -223,10 +236,6 @@ impl Segments {
         self.firsts.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn spare(&self) -> MutexGuard<'_, Option<(AnyFile, u64)>> {
-        self.spare.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
     fn reserve(&self) -> MutexGuard<'_, Option<u64>> {
         self.reserve.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -234,13 +243,16 @@ impl Segments {
     /// A file for a segment that begins with a record of this size; 0 while the store is being opened.
     fn take_file(&self, record_bytes: u64, space_use: SpaceUse) -> io::Result<UnusedFile<'_>> {
         let length_min = RECORDS_OFFSET + record_bytes;
-        // This lock waits for a spare that is being made; a second one would have the same name.
-        let mut spare = self.spare();
-        let (name, file, length) = match spare.take().filter(|(_, length)| *length >= length_min) {
-            Some((file, length)) => (segment::SPARE, file, length),
-            None => self.create_file(length_min, record_bytes == 0, space_use)?,
+        if let Some(taken) = self.spares.take(length_min) {
+            return Ok(UnusedFile::waited(taken));
+        }
+        let error = match self.create_file(length_min, record_bytes == 0, space_use) {
+            Ok(created) => return Ok(created),
+            Err(error) => error,
         };
-        Ok(UnusedFile { name, file, length, _no_other: spare })
+        // A spare that is being made may have the last file handle, or the last space.
+        self.spares.wait_until_made();
+        self.spares.take(length_min).map(UnusedFile::waited).ok_or(error)
     }
 
     /// Creates a file of at least this length, or takes the reserve.
@@ -249,7 +261,7 @@ impl Segments {
         length_min: u64,
         is_opening: bool,
         space_use: SpaceUse,
-    ) -> io::Result<(&'static str, AnyFile, u64)> {
+    ) -> io::Result<UnusedFile<'_>> {
         let length_min = length_min.next_multiple_of(RECORDS_OFFSET).max(FIRST_SEGMENT_BYTES);
         // While a store is being opened no record waits, and somebody waits for the store.
         let length = if is_opening { length_min } else { length_min.max(HASTY_SEGMENT_BYTES) };
@@ -258,8 +270,8 @@ impl Segments {
                 // The last space on the disk is for the reserve.
                 self.make_reserve()?;
             }
-            let file = segment::create(&*self.place.files, segment::SPARE, length, Access::Create)?;
-            Ok((segment::SPARE, file, length))
+            let file = segment::create(&*self.place.files, segment::HASTY, length, Access::Create)?;
+            Ok(UnusedFile::hasty(SpareFile { file, length }, false))
         };
         let mut created = create(length);
         if created.as_ref().is_err_and(is_full) && length > length_min {
@@ -268,20 +280,34 @@ impl Segments {
         }
         if space_use == SpaceUse::Frees
             && created.as_ref().is_err_and(is_full)
-            && let Some(length) = self.reserve().take_if(|length| *length >= length_min)
+            && let Some(reserve) = self.take_reserve(length_min)?
         {
-            let file = self.place.files.open(segment::RESERVE, Access::Write)?;
             log::warn!("the disk is full: deletions use the reserve of the commit log");
-            created = Ok((segment::RESERVE, file, length));
+            created = Ok(UnusedFile::hasty(reserve, true));
         }
         created
     }
 
+    /// Takes the reserve if it is long enough, and gives it the name of a file made in haste: the folding thread may make
+    /// another reserve as soon as the lock is free.
+    fn take_reserve(&self, length_min: u64) -> io::Result<Option<SpareFile>> {
+        let mut reserve = self.reserve();
+        let Some(length) = reserve.filter(|length| *length >= length_min) else { return Ok(None) };
+        let file = self.place.files.open(segment::RESERVE, Access::Write)?;
+        self.place.files.rename(segment::RESERVE, segment::HASTY)?;
+        *reserve = None;
+        Ok(Some(SpareFile { file, length }))
+    }
+
     fn begin(&self, first: u64, unused: UnusedFile<'_>) -> io::Result<Segment> {
-        let UnusedFile { name, file, length, _no_other } = unused;
+        let UnusedFile { name, spare: SpareFile { file, length }, _claim, .. } = unused;
         let salt = Salt(self.salt.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed));
         let head = Head { first, length, salt, store: Some(self.place.id) };
-        let segment = Segment::begin(&*self.place.files, name, file, head)?;
+        let files = &*self.place.files;
+        let begun = Segment::begin(files, name, file, head);
+        // A file that is no segment and no spare would take space until the store is reopened. If it has its new name
+        // already, there is none of the old one.
+        let segment = begun.inspect_err(|_| drop(files.remove(name)))?;
         let mut firsts = self.firsts();
         // It may have taken the place of a segment without records.
         if firsts.back() != Some(&first) {
@@ -327,10 +353,14 @@ impl Segments {
     /// Makes the file of the next segment, if there is none, so that the commit thread need not.
     pub(super) fn make_spare(&self) -> io::Result<()> {
         self.wish().wants_spare = false;
-        let mut spare = self.spare();
-        if spare.is_none() {
-            let file = segment::create(&*self.place.files, segment::SPARE, SEGMENT_BYTES, Access::Create)?;
-            *spare = Some((file, SEGMENT_BYTES));
+        if !self.spares.has_any()
+            && let Some(claim) = self.spares.claim()
+        {
+            let (files, length) = (&*self.place.files, SEGMENT_BYTES);
+            let file = segment::create(files, segment::SPARE_NEW, length, Access::Create)?;
+            // A file that has its name is allocated.
+            files.rename(segment::SPARE_NEW, claim.name())?;
+            claim.keep(SpareFile { file, length });
         }
         Ok(())
     }
@@ -363,11 +393,15 @@ impl Segments {
         Ok(true)
     }
 
-    /// Gives up the file for the next segment. Returns whether there was one.
-    pub(super) fn release_spare(&self) -> bool {
-        // The lock is held until the file is gone: the thread that makes spares would give the next one the same name.
-        let mut spare = self.spare();
-        spare.take().is_some() && self.place.files.remove(segment::SPARE).is_ok()
+    /// Gives up the files for the next segments. Returns whether there were any.
+    pub(super) fn release_spares(&self) -> bool {
+        let mut released = false;
+        while let Some((claim, spare)) = self.spares.take(0) {
+            // Windows does not remove open files.
+            drop(spare);
+            released |= self.place.files.remove(claim.name()).is_ok();
+        }
+        released
     }
 
     /// Releases the segments that hold no record after this one.
@@ -396,17 +430,49 @@ impl Segments {
             let text = format!("{name} belongs to store {other}, and this is store {}", self.place.id);
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
-        let mut spare = self.spare();
         // Without a reserve, the space goes to the reserve.
-        if spare.is_none() && store.is_some() && self.has_reserve() {
+        if store.is_some()
+            && self.has_reserve()
+            && let Some(claim) = self.spares.claim()
+        {
             let file = self.place.files.open(name, Access::Write)?;
             let length = file.len()?;
             if length == SEGMENT_BYTES {
-                self.place.files.rename(name, segment::SPARE)?;
-                *spare = Some((file, length));
+                self.place.files.rename(name, claim.name())?;
+                claim.keep(SpareFile { file, length });
                 return Ok(());
             }
         }
         self.place.files.remove(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::directory_files::DirectoryFiles;
+
+    #[test]
+    fn a_reserve_that_is_taken_is_not_mistaken_for_one_that_is_made_meanwhile() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = StorePlace {
+            files: Arc::new(DirectoryFiles::new(directory.path())),
+            path: directory.path().to_owned(),
+            id: StoreId::from_number(7).unwrap(),
+        };
+        let segments = Segments::new(place, VecDeque::new(), None, 1);
+        segments.make_reserve().unwrap();
+        let taken = segments.take_reserve(FIRST_SEGMENT_BYTES).unwrap().unwrap();
+        // Between these two steps of the commit thread, the folding thread finds space again.
+        segments.make_reserve().unwrap();
+        let segment = segments.begin(1, UnusedFile::hasty(taken, true)).unwrap();
+        segment.file.write(RECORDS_OFFSET, b"record").unwrap();
+        let on_disk = Segment::open(&*segments.place.files, 1).unwrap();
+        assert_eq!(on_disk.head, segment.head);
+        assert!(on_disk.read_records().unwrap().starts_with(b"record"));
+        assert_eq!(segments.place.files.size_bytes(segment::RESERVE).unwrap(), RESERVE_BYTES);
+        assert!(segments.has_reserve());
+        // Neither is left under a name that the next opening would have to clean up.
+        assert_eq!(segments.place.files.names().unwrap().len(), 2);
     }
 }

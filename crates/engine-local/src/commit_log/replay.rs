@@ -48,10 +48,8 @@ pub(crate) fn replay(
     };
     let files = &place.files;
     let names = files.names().map_err(io("the directory"))?;
-    for name in [segment::SPARE, segment::RESERVE_NEW] {
-        if names.iter().any(|found| found == name) {
-            files.remove(name).map_err(io(name))?;
-        }
+    for name in names.iter().filter(|name| segment::is_unused(name)) {
+        files.remove(name).map_err(io(name))?;
     }
     let reserve = match names.iter().any(|name| name == segment::RESERVE) {
         true => find_reserve(place).map_err(io(segment::RESERVE))?,
@@ -65,8 +63,8 @@ pub(crate) fn replay(
             return Err(ReplayError::Damaged("the commit log (commits-….log) is missing".to_owned()));
         }
         let segments = segments(firsts);
-        let unused = segments.take_file(0, SpaceUse::Any).map_err(io(segment::SPARE))?;
-        let current = segments.begin(folded + 1, unused).map_err(io(segment::SPARE))?;
+        let unused = segments.take_file(0, SpaceUse::Any).map_err(io(segment::HASTY))?;
+        let current = segments.begin(folded + 1, unused).map_err(io(segment::HASTY))?;
         let log = CommitLog::at(segments.clone(), current, RECORDS_OFFSET, folded);
         return Ok(Replayed { log, segments, last: folded });
     };
@@ -121,6 +119,9 @@ pub(crate) fn replay(
         file.write(*offset, bytes).map_err(io(&name))?;
     }
     file.sync_data().map_err(io(&name))?;
+    // The process before may have ended right after it gave the last segment its name. If a power cut took the name away
+    // again, it would take the records that follow with it.
+    files.sync().map_err(io("the directory"))?;
     let segments = segments(firsts);
     let last = reading.last;
     let log = CommitLog::at(segments.clone(), Segment { head, file }, reading.end, last);

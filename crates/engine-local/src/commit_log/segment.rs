@@ -35,8 +35,14 @@ const CHUNK_BYTES: usize = 1024 * 1024;
 
 const PREFIX: &str = "commits-";
 const SUFFIX: &str = ".log";
-/// The file of the next segment, before it is used.
-pub(crate) const SPARE: &str = "commits.spare";
+/// Files for the next segments, before they are used. A fold releases about as many segments as are filled while it runs;
+/// these are enough for the log that makes a fold due ([`docs/log.md`](../../../../docs/log.md)).
+pub(crate) const SPARES: [&str; 4] =
+    ["commits.spare", "commits.spare.2", "commits.spare.3", "commits.spare.4"];
+/// The name of such a file while it is made.
+pub(crate) const SPARE_NEW: &str = "commits.spare.new";
+/// The file that the commit thread makes itself when no other is ready. The reserve has this name too once it is taken.
+pub(crate) const HASTY: &str = "commits.hasty";
 /// A file for a segment that only changes which free space may use, and its name while it is made.
 pub(crate) const RESERVE: &str = "commits.reserve";
 pub(crate) const RESERVE_NEW: &str = "commits.reserve.new";
@@ -52,9 +58,14 @@ pub(crate) fn first_of(name: &str) -> Option<u64> {
     (digits.len() == 20).then(|| digits.parse().ok())?
 }
 
+/// Whether a file of this name was being made, or was made for later.
+pub(crate) fn is_unused(name: &str) -> bool {
+    SPARES.contains(&name) || [SPARE_NEW, HASTY, RESERVE_NEW].contains(&name)
+}
+
 /// Whether a file of this name belongs to the log.
 pub(crate) fn is_ours(name: &str) -> bool {
-    [SPARE, RESERVE, RESERVE_NEW].contains(&name) || first_of(name).is_some()
+    is_unused(name) || name == RESERVE || first_of(name).is_some()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::{fs, io};
 
 use engine::env::FakeClock;
@@ -167,6 +167,68 @@ async fn the_log_does_not_grow_with_what_is_written() {
 }
 
 #[tokio::test]
+async fn an_opening_makes_the_name_of_the_last_segment_durable() {
+    let (store, table) = unfolded(3).await;
+    let files = WatchedFiles::new(store.path());
+    files.fails.store(true, Ordering::Release);
+    let open = || LocalEngine::open_on(store.path(), options(&Arc::new(FakeClock::default())), files.clone());
+    assert!(open().is_err());
+    files.fails.store(false, Ordering::Release);
+    assert_eq!(all(&open().unwrap(), table).await.unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn a_segment_that_cannot_be_begun_takes_no_space() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = WatchedFiles::new(directory.path());
+    let engine =
+        LocalEngine::open_on(directory.path(), options(&Arc::new(FakeClock::default())), files.clone());
+    let engine = engine.unwrap();
+    let table = table(&engine, "t").await;
+    files.refuses_segments.store(true, Ordering::Release);
+    let long = "x".repeat(100_000);
+    assert_eq!(commit(&engine, put(table, "p", "long", &long)).await, Err(CommitError::Busy));
+    assert!(!directory.path().join("commits.hasty").exists());
+    files.refuses_segments.store(false, Ordering::Release);
+    commit(&engine, put(table, "p", "long", &long)).await.unwrap();
+    assert_eq!(all(&open(killed(directory.path()).path()), table).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_busy_log_makes_and_removes_no_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = WatchedFiles::new(directory.path());
+    let mut options = options(&Arc::new(FakeClock::default()));
+    (options.folds_between_groups, options.recent_bytes_max) = (true, 40 * 1024 * 1024);
+    let engine = LocalEngine::open_on(directory.path(), options, files.clone()).unwrap();
+    let table = table(&engine, "t").await;
+    let value = "x".repeat(1_000_000);
+    let mut change_counts = Vec::new();
+    for round in 0..5 {
+        for n in 0..50 {
+            commit(&engine, put(table, "p", &format!("{round}{n}"), &value)).await.unwrap();
+        }
+        change_counts.push(files.change_count.load(Ordering::Acquire));
+    }
+    assert!(engine.stats().fold_count >= 5);
+    // Fifty megabytes a round are more than three segments. After three rounds there are enough of them.
+    assert!(change_counts[0] >= 4, "{change_counts:?}");
+    assert_eq!(change_counts[4], change_counts[2], "{change_counts:?}");
+    assert!(count_spares(directory.path()) >= 1);
+    // What a kill leaves is removed by the next opening.
+    let copy = killed(directory.path());
+    drop(open(copy.path()));
+    assert_eq!(count_spares(copy.path()), 0);
+    engine.close().await;
+    assert_eq!(count_spares(directory.path()), 0);
+}
+
+fn count_spares(directory: &Path) -> usize {
+    let names = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
+    names.filter(|name| name.to_string_lossy().starts_with("commits.spare")).count()
+}
+
+#[tokio::test]
 async fn a_missing_segment_is_refused_whichever_it_is() {
     let directory = tempfile::tempdir().unwrap();
     let mut options = options(&Arc::new(FakeClock::default()));
@@ -188,27 +250,48 @@ async fn a_missing_segment_is_refused_whichever_it_is() {
     assert_eq!(all(&open(killed(directory.path()).path()), table).await.unwrap().len(), 20);
 }
 
-/// Files whose names cannot be made durable, on demand.
+/// Files that cannot become segments, or whose names cannot be made durable, on demand. Counts files that are made or removed.
 #[derive(Debug)]
-struct Unsyncable {
+struct WatchedFiles {
     files: DirectoryFiles<fn(FileBackend) -> FileBackend>,
     fails: AtomicBool,
+    refuses_segments: AtomicBool,
+    change_count: AtomicUsize,
 }
 
-impl StoreFiles for Unsyncable {
+impl WatchedFiles {
+    fn new(directory: &Path) -> Arc<WatchedFiles> {
+        let files = DirectoryFiles::new(directory);
+        Arc::new(WatchedFiles {
+            files,
+            fails: AtomicBool::new(false),
+            refuses_segments: AtomicBool::new(false),
+            change_count: AtomicUsize::new(0),
+        })
+    }
+}
+
+impl StoreFiles for WatchedFiles {
     fn names(&self) -> io::Result<Vec<String>> {
         self.files.names()
     }
 
     fn open(&self, name: &str, access: Access) -> io::Result<AnyFile> {
+        if matches!(access, Access::Create | Access::CreateLater) {
+            self.change_count.fetch_add(1, Ordering::AcqRel);
+        }
         self.files.open(name, access)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.files.rename(from, to)
+        match self.refuses_segments.load(Ordering::Acquire) && to.ends_with(".log") {
+            true => Err(io::Error::other("no file becomes a segment, as it was told")),
+            false => self.files.rename(from, to),
+        }
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
+        self.change_count.fetch_add(1, Ordering::AcqRel);
         self.files.remove(name)
     }
 
@@ -231,8 +314,7 @@ impl StoreFiles for Unsyncable {
 #[tokio::test]
 async fn after_a_segment_that_could_not_be_begun_nothing_goes_into_the_one_before() {
     let directory = tempfile::tempdir().unwrap();
-    let files = DirectoryFiles::new(directory.path());
-    let files = Arc::new(Unsyncable { files, fails: AtomicBool::new(false) });
+    let files = WatchedFiles::new(directory.path());
     let mut options = options(&Arc::new(FakeClock::default()));
     options.folds_between_groups = true;
     let engine = LocalEngine::open_on(directory.path(), options, files.clone()).unwrap();
