@@ -253,18 +253,18 @@ impl Sink for NameSink<'_> {
 const CACHE_KEY_BYTES_USUAL: usize = 96;
 
 /// Calls `look` with the cache key of a name, which is built on the stack because every request needs one.
-fn with_cache_key<T>(account: &AccountName, name: &str, look: impl FnOnce(&str) -> T) -> T {
+fn with_cache_key<T>(account: &AccountName, name: &str, look: impl FnOnce(&[u8]) -> T) -> T {
     let account_bytes = account.as_str().as_bytes();
     let mut bytes = [0; CACHE_KEY_BYTES_USUAL];
     let Some(key) = bytes.get_mut(..account_bytes.len() + 1 + name.len()) else {
-        return look(&cache_key(account, name));
+        return look(cache_key(account, name).as_bytes());
     };
     let (front, back) = key.split_at_mut(account_bytes.len());
     front.copy_from_slice(account_bytes);
     back[0] = b'/';
     back[1..].copy_from_slice(name.as_bytes());
     back.make_ascii_lowercase();
-    look(std::str::from_utf8(key).expect("the parts are text, and only ASCII letters were changed"))
+    look(key)
 }
 
 /// `account/name`, the name in lower case.

@@ -4,7 +4,7 @@
 //! is answered. When a name is dropped through another process, the next commit fails, because the engine checks the
 //! container's id; reads that find nothing ask again (`Catalogue::current_id`).
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -16,7 +16,8 @@ const REMEMBERED_COUNT_MAX: usize = 10_000;
 
 #[derive(Default)]
 pub(crate) struct NameCache {
-    tables: RwLock<HashMap<Box<str>, Remembered>>,
+    /// Ordered: comparing a few names costs less than hashing one.
+    tables: RwLock<BTreeMap<Box<[u8]>, Remembered>>,
     /// Names that are being created or dropped. Their ids may change at any moment, so they are not cached.
     changing: Mutex<Vec<Box<str>>>,
     /// Counts calls of `forget`. The result of a look-up that began before one must not be cached.
@@ -34,9 +35,12 @@ struct Remembered {
 pub struct Ticket(u64);
 
 impl NameCache {
-    pub fn find(&self, key: &str, now: Duration) -> Option<ContainerIds> {
+    pub fn find(&self, key: impl AsRef<[u8]>, now: Duration) -> Option<ContainerIds> {
         let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
-        tables.get(key).filter(|found| now.saturating_sub(found.at) <= CACHE_AGE_MAX).map(|found| found.ids)
+        tables
+            .get(key.as_ref())
+            .filter(|found| now.saturating_sub(found.at) <= CACHE_AGE_MAX)
+            .map(|found| found.ids)
     }
 
     pub fn ticket(&self) -> Ticket {
@@ -55,7 +59,7 @@ impl NameCache {
         if tables.len() >= REMEMBERED_COUNT_MAX {
             tables.clear();
         }
-        tables.insert(key.into(), Remembered { ids, at: now });
+        tables.insert(key.as_bytes().into(), Remembered { ids, at: now });
     }
 
     /// Forgets the name now, and again when the guard is dropped. The guard also covers a change whose caller stops
@@ -69,7 +73,7 @@ impl NameCache {
     pub fn forget(&self, key: &str) {
         let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
         self.forgotten_count.fetch_add(1, Ordering::AcqRel);
-        tables.remove(key);
+        tables.remove(key.as_bytes());
     }
 }
 

@@ -18,6 +18,7 @@ use observe::{Advisor, Metrics, Observer, Prices, Targets};
 use protocol::auth::BearerValidator;
 use protocol::common::DateTime;
 use queues::QueueService;
+use server::http::open_files;
 use server::{
     Accounts, AdminConfig, Analytics, Binding, BlobHttp, BoundService, Current, EMULATOR_ACCOUNT,
     EMULATOR_KEY, Front, FrontConfig, Handler, Limits, QueueHttp, ServedService, Server, Service, TableHttp,
@@ -31,7 +32,7 @@ use crate::account_watch::AccountWatch;
 use crate::admin_port::AdminPort;
 use crate::config::{Listen, Oauth, ServedStore, ServiceName, Settings};
 use crate::jwks::JwksSource;
-use crate::{contents_place, control, logger, memory, open_files, remote, signals, store, unfinished};
+use crate::{contents_place, control, logger, memory, remote, signals, store, unfinished};
 
 const TICKS_PER_SECOND: u64 = 10_000_000;
 /// How long a server that stops tries to write what it has measured. An engine elsewhere may not answer.

@@ -8,7 +8,7 @@ use engine::{Budget, Flow, Key, KeyRange, OwnedKey, Share, Sink, Version};
 use protocol::auth::KeyBounds;
 use protocol::common::{AccountName, DateTime};
 use protocol::table::filter::{Filter, FilterProperty, Properties};
-use protocol::table::model::{TableName, Value};
+use protocol::table::model::{RawValue, TableName};
 use protocol::{ErrorCode, ServiceError};
 
 use crate::error::of_table;
@@ -292,7 +292,7 @@ impl Sink for PageSink<'_> {
 struct LowerName<'a>(&'a str);
 
 impl Properties for LowerName<'_> {
-    fn property(&self, property: &FilterProperty) -> Option<Value<'_>> {
-        matches!(property, FilterProperty::TableName).then(|| Value::String(self.0.into()))
+    fn property(&self, property: &FilterProperty) -> Option<RawValue<'_>> {
+        matches!(property, FilterProperty::TableName).then(|| RawValue::String(self.0.as_bytes()))
     }
 }

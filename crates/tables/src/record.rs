@@ -126,11 +126,11 @@ impl<'a> Record<'a> {
         Entries { rest: self.entries }
     }
 
-    pub(crate) fn find(self, name: &str) -> Option<Value<'a>> {
+    pub(crate) fn find(self, name: &str) -> Option<RawValue<'a>> {
         let mut entries = self.entries();
         while let Some((found, tag, value)) = entries.read() {
             if found == name.as_bytes() {
-                return raw_value(tag, value)?.checked();
+                return raw_value(tag, value);
             }
         }
         None
@@ -141,8 +141,18 @@ impl<'a> Record<'a> {
     pub(crate) fn value_at(self, offset: usize, name: &str) -> Option<RawValue<'a>> {
         let mut entries = Entries { rest: self.entries.get(offset..)? };
         let (found, tag, value) = entries.read()?;
-        if found == name.as_bytes() { raw_value(tag, value) } else { None }
+        if is_same(found, name.as_bytes()) { raw_value(tag, value) } else { None }
     }
+}
+
+/// Whether two names are the same. Most are short, and calling a comparison for every row costs more than making it.
+#[inline]
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len()
+        && match (a.len(), a.first_chunk::<4>(), a.last_chunk::<4>()) {
+            (..=8, Some(first), Some(last)) => b.first_chunk() == Some(first) && b.last_chunk() == Some(last),
+            _ => a == b,
+        }
 }
 
 /// Whether the bytes are a complete record. For bytes that our checksums do not cover, and for verification.
@@ -362,24 +372,25 @@ impl EntitySource for EntityView<'_> {
     }
 
     fn property(&self, name: &str) -> Option<Value<'_>> {
-        self.record.find(name)
+        self.record.find(name)?.checked()
     }
 
     fn for_each_raw(&self, mut visit: impl FnMut(&[u8], RawValue<'_>)) {
-        for entry in self.record.entries() {
-            if let Some(value) = entry.raw_value() {
-                visit(entry.name, value);
+        let mut entries = self.record.entries();
+        while let Some((name, tag, value)) = entries.read() {
+            if let Some(value) = raw_value(tag, value) {
+                visit(name, value);
             }
         }
     }
 }
 
 impl Properties for EntityView<'_> {
-    fn property(&self, property: &FilterProperty) -> Option<Value<'_>> {
+    fn property(&self, property: &FilterProperty) -> Option<RawValue<'_>> {
         match property {
-            FilterProperty::PartitionKey => Some(Value::String(self.partition_key.into())),
-            FilterProperty::RowKey => Some(Value::String(self.row_key.into())),
-            FilterProperty::Timestamp => Some(Value::DateTime(self.timestamp)),
+            FilterProperty::PartitionKey => Some(RawValue::String(self.partition_key.as_bytes())),
+            FilterProperty::RowKey => Some(RawValue::String(self.row_key.as_bytes())),
+            FilterProperty::Timestamp => Some(RawValue::DateTime(self.timestamp)),
             FilterProperty::TableName => None,
             FilterProperty::Custom(name) => self.record.find(name),
         }
@@ -433,12 +444,23 @@ mod tests {
     }
 
     #[test]
+    fn names_are_the_same_if_their_bytes_are() {
+        let names =
+            ["", "a", "abc", "abcd", "abcde", "abXde", "abcdefgh", "abcXefgh", "abcdefghi", "Xbcdefghi"];
+        for a in names {
+            for b in names {
+                assert_eq!(is_same(a.as_bytes(), b.as_bytes()), a == b, "{a} {b}");
+            }
+        }
+    }
+
+    #[test]
     fn what_is_encoded_decodes_the_same_in_the_same_order() {
         let expected: Vec<_> = sample().into_iter().map(|p| (p.name.into_owned(), p.value)).collect();
         assert_eq!(decode(&record(&sample())), expected);
         assert_eq!(
             Record::open(&record(&sample())).unwrap().find("when"),
-            Some(Value::DateTime(DateTime::MAX))
+            Some(RawValue::DateTime(DateTime::MAX))
         );
         assert_eq!(Record::open(&record(&sample())).unwrap().find("When"), None);
     }

@@ -90,19 +90,23 @@ impl DateTime {
 
     /// The service's text form: without trailing zeros in the fraction, and without the point when no digit is left.
     pub fn write(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.seconds());
-        self.write_end(out);
+        self.text().write(out);
     }
 
-    /// The text inside an ETag: as [`DateTime::write`], with `:` escaped.
-    pub(crate) fn write_escaped(self, out: &mut Vec<u8>) {
-        let plain = self.seconds();
-        let mut text = *b"yyyy-MM-ddTHH%3Amm%3Ass";
-        text[..13].copy_from_slice(&plain[..13]);
-        text[16..18].copy_from_slice(&plain[14..16]);
-        text[21..].copy_from_slice(&plain[17..]);
-        out.extend_from_slice(&text);
-        self.write_end(out);
+    /// The same text, for a caller that writes it more than once.
+    pub fn text(self) -> DateText {
+        let mut text = *b"yyyy-MM-ddTHH:mm:ss.fffffffZ";
+        text[..19].copy_from_slice(&self.seconds());
+        text[19..27].copy_from_slice(&self.fraction());
+        let mut len = 27;
+        while text[len - 1] == b'0' && len > 20 {
+            len -= 1;
+        }
+        if len == 20 {
+            len = 19;
+        }
+        text[len] = b'Z';
+        DateText { text, len: len + 1 }
     }
 
     /// The text with exactly seven fraction digits, as error bodies carry it.
@@ -159,20 +163,27 @@ impl DateTime {
         text[6..].copy_from_slice(&pair(ticks));
         text
     }
+}
 
-    /// Writes the fraction without trailing zeros, and the zone.
-    fn write_end(self, out: &mut Vec<u8>) {
-        let mut text = *b".fffffffZ";
-        text[..8].copy_from_slice(&self.fraction());
-        let mut len = 8;
-        while text[len - 1] == b'0' {
-            len -= 1;
-        }
-        if len == 1 {
-            len = 0;
-        }
-        text[len] = b'Z';
-        out.extend_from_slice(&text[..=len]);
+/// The text of an instant, without trailing zeros in the fraction.
+#[derive(Clone, Copy)]
+pub struct DateText {
+    text: [u8; 28],
+    len: usize,
+}
+
+impl DateText {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.text[..self.len]);
+    }
+
+    /// The text inside an ETag: with `:` escaped.
+    pub(crate) fn write_escaped(&self, out: &mut Vec<u8>) {
+        let mut escaped = *b"yyyy-MM-ddTHH%3Amm%3Ass.fffffffZ";
+        escaped[..13].copy_from_slice(&self.text[..13]);
+        escaped[16..18].copy_from_slice(&self.text[14..16]);
+        escaped[21..].copy_from_slice(&self.text[17..]);
+        out.extend_from_slice(&escaped[..self.len + 4]);
     }
 }
 
@@ -320,17 +331,17 @@ fn days_since_epoch(year: u64, month: u64, day: u64) -> Option<u64> {
     Some(days - DAYS_FROM_MARCH_0000_TO_EPOCH)
 }
 
-/// (year, month, day) of a day counted from 0001-01-01: the usual arithmetic on 400-year eras that begin in March.
+/// (year, month, day) of a day counted from 0001-01-01: the arithmetic of Neri and Schneider ("Euclidean affine functions and
+/// their application to calendar algorithms", 2022), in years that begin in March. A test looks at every day.
 fn civil(days: u64) -> (u64, u64, u64) {
-    let shifted = days + DAYS_FROM_MARCH_0000_TO_EPOCH;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month < 3);
-    (year, month, day)
+    let quarters = 4 * (days + DAYS_FROM_MARCH_0000_TO_EPOCH) + 3;
+    let (century, of_century) = (quarters / 146_097, (quarters % 146_097) | 3);
+    let product = 2_939_745 * of_century;
+    let (year_of_century, of_year) = (product >> 32, (product & 0xFFFF_FFFF) / 2_939_745 / 4);
+    let sum = 2_141 * of_year + 197_913;
+    let (month, day) = (sum >> 16, (sum & 0xFFFF) / 2_141 + 1);
+    let year = 100 * century + year_of_century;
+    if month > 12 { (year + 1, month - 12, day) } else { (year, month, day) }
 }
 
 #[cfg(test)]
@@ -341,6 +352,28 @@ mod tests {
         let mut out = Vec::new();
         write(&mut out);
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn every_day_has_its_date() {
+        let (mut year, mut month, mut day) = (1, 1, 1);
+        for days in 0..=DateTime::MAX.0 / TICKS_PER_DAY {
+            assert_eq!(civil(days), (year, month, day));
+            let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let month_len = match month {
+                2 => 28 + u64::from(is_leap),
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            day += 1;
+            if day > month_len {
+                (month, day) = (month + 1, 1);
+            }
+            if month > 12 {
+                (year, month) = (year + 1, 1);
+            }
+        }
+        assert_eq!((year, month, day), (10_000, 1, 1));
     }
 
     #[test]
@@ -408,7 +441,7 @@ mod tests {
     fn errors_pad_the_fraction_and_etags_escape_the_colon() {
         let date = DateTime::parse("2021-09-21T00:50:21.07Z").unwrap();
         assert_eq!(text(|out| date.write_padded(out)), "2021-09-21T00:50:21.0700000Z");
-        assert_eq!(text(|out| date.write_escaped(out)), "2021-09-21T00%3A50%3A21.07Z");
+        assert_eq!(text(|out| date.text().write_escaped(out)), "2021-09-21T00%3A50%3A21.07Z");
         assert_eq!(text(|out| DateTime(0).write_american(out)), "01/01/0001 00:00:00");
     }
 

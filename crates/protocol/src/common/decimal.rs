@@ -1,23 +1,21 @@
 //! Integers as decimal digits, two at a time, in a buffer on the stack: a page writes tens of thousands of them.
 
-/// `00` to `99`, concatenated.
-const PAIRS: [u8; 200] = pairs();
+/// `00` to `99`.
+static PAIRS: [[u8; 2]; 100] = pairs();
 
-const fn pairs() -> [u8; 200] {
-    let mut text = [0; 200];
+const fn pairs() -> [[u8; 2]; 100] {
+    let mut pairs = [[0; 2]; 100];
     let mut number = 0;
     while number < 100 {
-        text[2 * number] = b'0' + (number / 10) as u8;
-        text[2 * number + 1] = b'0' + (number % 10) as u8;
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
         number += 1;
     }
-    text
+    pairs
 }
 
 /// The last two digits of a number.
 pub fn pair(number: u64) -> [u8; 2] {
-    let at = 2 * (number % 100) as usize;
-    [PAIRS[at], PAIRS[at + 1]]
+    PAIRS[(number % 100) as usize]
 }
 
 /// The digits of the largest u64.

@@ -2,6 +2,7 @@
 //! policies, account names, times.
 
 pub mod acl;
+mod base_url;
 pub mod cors;
 mod datetime;
 pub mod decimal;
@@ -23,7 +24,8 @@ pub mod xml;
 pub mod xml_error;
 pub mod xml_write;
 
-pub use datetime::{DateTime, DateTimeError};
+pub use base_url::BaseUrl;
+pub use datetime::{DateText, DateTime, DateTimeError};
 pub use fnv::Fnv;
 pub use metadata::Metadata;
 pub use names::AccountName;

@@ -5,7 +5,12 @@ use std::cmp::Ordering;
 /// Compares by UTF-16 code unit. UTF-8 byte order is the same, except that supplementary characters
 /// (lead byte F0 and up) sort before U+E000..U+FFFF (lead bytes EE and EF), because their surrogates do.
 pub fn compare_ordinal(a: &str, b: &str) -> Ordering {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
+    compare_ordinal_bytes(a.as_bytes(), b.as_bytes())
+}
+
+/// The same for strings that are at hand as bytes of UTF-8.
+#[inline]
+pub fn compare_ordinal_bytes(a: &[u8], b: &[u8]) -> Ordering {
     match a.iter().zip(b).position(|(x, y)| x != y) {
         None => a.len().cmp(&b.len()),
         Some(at) => rank(a[at]).cmp(&rank(b[at])),

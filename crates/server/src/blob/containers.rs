@@ -114,7 +114,8 @@ pub async fn list(service: &BlobService, session: &Session<'_>) -> Result<BlobAn
     session.notes.read(page.containers.len() as u64, page.containers.len() as u64);
     let (version, count) = (session.head.version, page.containers.len());
     let mut reservation = session.reserve_answer();
-    let mut writer = ContainerListWriter::begin(session.base, session.account, &parameters, version, count);
+    let base = session.base.to_string();
+    let mut writer = ContainerListWriter::begin(&base, session.account, &parameters, version, count);
     let mut written_count = 0;
     for container in &page.containers {
         if !writer.push(&container.listed(), |bytes| reservation.grow(bytes)) {

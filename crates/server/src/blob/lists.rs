@@ -23,7 +23,8 @@ pub async fn list(
     session.notes.read(page.entries.len() as u64, page.entries.len() as u64);
     let (version, count) = (session.head.version, page.entries.len());
     let mut reservation = session.reserve_answer();
-    let mut writer = BlobListWriter::begin(session.base, container.as_str(), &parameters, version, count);
+    let mut writer =
+        BlobListWriter::begin(&session.base.to_string(), container.as_str(), &parameters, version, count);
     let mut written_count = 0;
     for entry in &page.entries {
         let admit = |bytes| reservation.grow(bytes);
@@ -57,7 +58,7 @@ pub async fn find(
     let page = service.find_blobs(session.account, container, &parameters, session.share()).await?;
     session.notes.read(page.blobs.len() as u64, page.blobs.len() as u64);
     let mut reservation = session.reserve_answer();
-    let mut writer = FoundBlobsWriter::begin(session.base, &parameters);
+    let mut writer = FoundBlobsWriter::begin(&session.base.to_string(), &parameters);
     let mut written_count = 0;
     for found in &page.blobs {
         if !writer.push(&found.container, &found.name, &found.tags, |bytes| reservation.grow(bytes)) {

@@ -71,14 +71,17 @@ pub(crate) fn locate<'a>(
 fn account_label<'a>(host: &'a str, labels: HostLabels<'_>, suffixes: &[String]) -> Option<(&'a str, bool)> {
     // A bracketed IPv6 address contains colons itself, but it has no label to find anyway.
     let name_len = host.bytes().position(|byte| byte == b':').unwrap_or(host.len());
+    // No domain ends with a digit, but addresses do.
+    if suffixes.is_empty() && host[..name_len].ends_with(|last: char| last.is_ascii_digit()) {
+        return None;
+    }
     let dot = host[..name_len].bytes().position(|byte| byte == b'.')?;
     let (label, rest) = (&host[..dot], &host[dot + 1..name_len]);
     let is_domain = |rest: &str| DOMAINS.iter().any(|domain| rest.eq_ignore_ascii_case(domain));
     let is_suffix = |rest: &str| suffixes.iter().any(|suffix| rest.eq_ignore_ascii_case(suffix));
-    let is_known = rest
-        .split_once('.')
-        .is_some_and(|(label, domain)| label.eq_ignore_ascii_case(labels.service) && is_domain(domain))
-        || is_suffix(rest);
+    let is_service =
+        |dot: usize| rest[..dot].eq_ignore_ascii_case(labels.service) && is_domain(&rest[dot + 1..]);
+    let is_known = rest.bytes().position(|byte| byte == b'.').is_some_and(is_service) || is_suffix(rest);
     if is_known {
         return Some((label, false));
     }

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use observe::{Credentials, Detail, Named, Notes, Observation};
 use protocol::auth::{Connection, Grant, RoleSet};
-use protocol::common::DateTime;
 use protocol::common::query::{Query, timeout_seconds};
+use protocol::common::{BaseUrl, DateTime};
 use protocol::{ErrorCode, ServiceError};
 use tls::Tls;
 
@@ -244,10 +244,12 @@ async fn process<'h, S: Service>(
         throttle.operation(&account.name, front.clock.monotonic())?;
     }
 
-    let scheme = if head.connection.is_https { "https" } else { "http" };
-    let base = [scheme, "://", head.host.unwrap_or_default(), head.target.base_path].concat();
-    let session =
-        Session { front, head, account: &account.name, base: &base, grant: &grant, notes, host_suffixes };
+    let base = BaseUrl {
+        is_https: head.connection.is_https,
+        host: head.host.unwrap_or_default(),
+        path: head.target.base_path,
+    };
+    let session = Session { front, head, account: &account.name, base, grant: &grant, notes, host_suffixes };
     let form = S::payload(request);
     let mut payload = match form {
         PayloadForm::Stream => Payload::stream(std::mem::take(&mut body), head.parts, &front.limits)?,
@@ -299,7 +301,9 @@ async fn admit<'h, S: Service>(
         let error = ServiceError::with_detail(ErrorCode::InsufficientAccountPermissions, detail);
         return Err(Refusal::front(error));
     }
-    let request = &*read.insert(way.service.read(head, &account.name)?);
+    // Not by `insert`, which copies the request once more.
+    *read = Some(way.service.read(head, &account.name)?);
+    let Some(request) = &*read else { return Err(ErrorCode::InternalError.into()) };
     grant.authorize(S::KIND, &S::need(request)).map_err(|error| S::forbid(request, error))?;
     Ok(grant)
 }

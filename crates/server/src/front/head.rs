@@ -139,6 +139,7 @@ impl<'a> RequestHead<'a> {
     }
 
     /// The value of the first header with this name, which is given in lower case.
+    #[inline(always)]
     pub fn header(&self, name: &str) -> Option<&'a str> {
         self.parts.header(name)
     }

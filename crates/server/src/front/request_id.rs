@@ -9,7 +9,9 @@ pub(crate) struct RequestIds {
     next: AtomicU64,
 }
 
+// Aligned, because text is checked by words, and byte by byte up to the first of them.
 #[derive(Clone, Copy)]
+#[repr(align(8))]
 pub struct RequestId([u8; 36]);
 
 impl RequestIds {
@@ -26,23 +28,36 @@ impl RequestIds {
 
 impl RequestId {
     fn from_halves(high: u64, low: u64) -> RequestId {
-        const HEX: &[u8; 16] = b"0123456789abcdef";
-        const DIGIT_PLACES: [(usize, usize); 5] = [(0, 8), (9, 4), (14, 4), (19, 4), (24, 12)];
+        /// Where each byte stands, as two digits.
+        const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
         let mut text = [b'-'; 36];
-        let mut bits = u128::from(high) << 64 | u128::from(low);
-        for (start, len) in DIGIT_PLACES {
-            for digit in &mut text[start..start + len] {
-                *digit = HEX[(bits >> 124) as usize];
-                bits <<= 4;
-            }
+        let bits = u128::from(high) << 64 | u128::from(low);
+        for (byte, place) in bits.to_be_bytes().into_iter().zip(PLACES) {
+            text[place..place + 2].copy_from_slice(&PAIRS[usize::from(byte)]);
         }
         RequestId(text)
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
     }
 
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }
+
+/// Each byte as two hexadecimal digits.
+static PAIRS: [[u8; 2]; 256] = {
+    let hex = b"0123456789abcdef";
+    let mut pairs = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        pairs[byte] = [hex[byte >> 4], hex[byte & 15]];
+        byte += 1;
+    }
+    pairs
+};
 
 /// Spreads consecutive numbers over all bits (the finalizer of SplitMix64).
 fn mix(mut value: u64) -> u64 {

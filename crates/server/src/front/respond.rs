@@ -33,7 +33,7 @@ pub fn answer<A: Answer>(
     let body = std::mem::take(answer.body());
     // The services send this even where HTTP does not require it. In a 304, the length would be that of the resource.
     if matches!(body, AnswerBody::Empty) && answer.status() != 304 && !headers.has(CONTENT_LENGTH) {
-        headers.put(CONTENT_LENGTH, "0");
+        headers.put_constant(CONTENT_LENGTH, "0");
     }
     Response { head: response, body }
 }
@@ -72,7 +72,7 @@ pub fn preflight(
         ..CorsHeaders::default()
     };
     add_cors(headers, allowed);
-    headers.put(CONTENT_LENGTH, "0");
+    headers.put_constant(CONTENT_LENGTH, "0");
     Response { head: response, body: AnswerBody::Empty }
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn add_date(headers: &mut HeaderList, now: DateTime) {
             // HTTP has no earlier date.
             *date = now.max(DateTime::UNIX_EPOCH).to_http();
         }
-        headers.put(DATE, date);
+        headers.put_checked(DATE, date);
     });
 }
 
@@ -127,13 +127,13 @@ pub(crate) fn with_body(status: u16, body: AnswerBody, spare: Vec<u8>) -> Respon
 fn start(status: u16, head: &RequestHead<'_>, kind: &ServiceKind, spare: Vec<u8>) -> ResponseHead {
     let mut response = ResponseHead::new(status, spare);
     let headers = response.headers_mut();
-    headers.put(SERVER, kind.server_header);
-    headers.put(X_MS_REQUEST_ID, head.request_id.as_str());
+    headers.put_checked(SERVER, kind.server_header);
+    headers.put_checked(X_MS_REQUEST_ID, head.request_id.as_bytes());
     if let Some(id) = head.client_request_id {
         headers.put(X_MS_CLIENT_REQUEST_ID, id);
     }
     if head.version >= VERSION_SHOWN_FIRST {
-        headers.put(X_MS_VERSION, head.version);
+        headers.put_checked(X_MS_VERSION, head.version);
     }
     response
 }

@@ -13,7 +13,7 @@ use engine::lane::{Share, Turn};
 use observe::{Named, Notes, Operation};
 use protocol::auth::ServiceKind;
 use protocol::auth::{Grant, Need};
-use protocol::common::{AccountName, DateTime};
+use protocol::common::{AccountName, BaseUrl, DateTime};
 use protocol::{ErrorCode, ServiceError};
 
 use super::Front;
@@ -133,7 +133,7 @@ pub struct Session<'a> {
     pub head: &'a RequestHead<'a>,
     pub account: &'a AccountName,
     /// The account's base URL as the caller knows it, without a trailing slash.
-    pub base: &'a str,
+    pub base: BaseUrl<'a>,
     pub grant: &'a Grant,
     /// What is learned about the request while it runs.
     pub notes: &'a Notes,

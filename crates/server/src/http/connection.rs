@@ -61,7 +61,8 @@ where
         let body = serving.begin_body();
         let spare = std::mem::take(&mut serving.spare);
         let request = Incoming { parts: &serving.parts, body, spare, is_https: None };
-        let response = handler.handle(peer, request).await;
+        // Pinned in place: moving it would copy its whole state.
+        let response = pin!(handler.handle(peer, request)).await;
         if !serving.answer(response).await? {
             break;
         }

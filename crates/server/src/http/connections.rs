@@ -43,9 +43,8 @@ impl Connections {
     }
 
     /// Waits until another connection may be accepted.
-    pub(crate) async fn wait(&self) -> Option<OwnedSemaphorePermit> {
-        // The semaphore is never closed.
-        self.free.clone().acquire_owned().await.ok()
+    pub(crate) async fn wait(&self) -> OwnedSemaphorePermit {
+        self.free.clone().acquire_owned().await.expect("the semaphore is never closed")
     }
 
     /// Gives the connection to an address. `None` when the address holds too many.

@@ -4,6 +4,7 @@
 //! Leaves to others: answering requests (a [`Handler`]), and the TLS handshake (`tls`).
 
 use std::future::Future;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use super::connection;
 use super::connections::{Connections, Held};
 use super::limits::Limits;
 use super::memory_pool::Reservation;
+use super::open_files;
 use super::parts::RequestParts;
 use super::response::{HeaderList, Response};
 
@@ -65,7 +67,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
 
 impl<H: Handler> Server<H> {
-    pub async fn bind(listen: SocketAddr, tls: Option<Tls>, handler: H) -> std::io::Result<Server<H>> {
+    pub async fn bind(listen: SocketAddr, tls: Option<Tls>, handler: H) -> io::Result<Server<H>> {
         let listener = TcpListener::bind(listen).await?;
         let local_addr = listener.local_addr()?;
         Ok(Server { listener, local_addr, handler: Arc::new(handler), tls })
@@ -100,33 +102,20 @@ impl<H: Handler> Server<H> {
         let (closing, _) = watch::channel(false);
         let mut shutdown = pin!(shutdown);
         let mut complaints = Complaints::default();
+        open_files::count_own(&listener);
         loop {
-            let accepted = async {
-                let connections = handler.connections();
-                if connections.free_count() == 0 {
-                    complaints
-                        .say(format_args!("all {} connections are in use", limits.connection_count_max));
-                }
-                let permit = connections.wait().await;
-                (permit, listener.accept().await)
-            };
             tokio::select! {
                 () = &mut shutdown => break,
-                (permit, accepted) = accepted => match (permit, accepted) {
-                    (Some(permit), Ok((stream, peer))) => {
-                        let peer = peer.ip().to_canonical();
-                        let Some(held) = handler.connections().hold(permit, peer) else {
-                            complaints.say(format_args!("{peer} has too many connections; others need the rest"));
-                            continue;
-                        };
+                accepted = accept(&listener, &*handler, &mut complaints) => match accepted {
+                    Ok(Some(Accepted { stream, peer, held })) => {
                         let (handler, closing) = (handler.clone(), closing.subscribe());
                         tokio::spawn(welcome(stream, tls.clone(), peer, handler, closing, held));
                     }
-                    (_, Err(error)) => {
+                    Ok(None) => {}
+                    Err(error) => {
                         complaints.say(format_args!("cannot accept a connection: {error}"));
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
-                    (None, _) => break,
                 },
             }
         }
@@ -138,6 +127,51 @@ impl<H: Handler> Server<H> {
             log::warn!("some connections did not finish in time and are cut");
         }
     }
+}
+
+/// A connection that may be served.
+struct Accepted {
+    stream: TcpStream,
+    peer: IpAddr,
+    held: Held,
+}
+
+/// The next connection; `None` if its address has too many.
+async fn accept<H: Handler>(
+    listener: &TcpListener,
+    handler: &H,
+    complaints: &mut Complaints,
+) -> io::Result<Option<Accepted>> {
+    let connections = handler.connections();
+    if connections.free_count() == 0 {
+        let count_max = handler.limits().connection_count_max;
+        complaints.say(format_args!("all {count_max} connections are in use"));
+    }
+    let permit = connections.wait().await;
+    let (stream, peer) = listener.accept().await?;
+    let peer = peer.ip().to_canonical();
+    let Some(held) = connections.hold(permit, peer) else {
+        complaints.say(format_args!("{peer} has too many connections; others need the rest"));
+        return Ok(None);
+    };
+    let stream = wait_for_handle(stream, complaints).await?;
+    Ok(Some(Accepted { stream, peer, held }))
+}
+
+/// Waits until the connection can have a handle that is not kept for the store, and gives it that one. Meanwhile the
+/// system keeps further connections waiting.
+async fn wait_for_handle(mut stream: TcpStream, complaints: &mut Complaints) -> io::Result<TcpStream> {
+    while !open_files::may_serve(&stream) {
+        complaints.say(format_args!(
+            "cannot accept a connection: the last file handles are kept for the store; 'ulimit -n' allows more"
+        ));
+        tokio::time::sleep(ACCEPT_PAUSE).await;
+        let held = stream.into_std()?;
+        // A copy gets the lowest number that is free by now.
+        let copy = held.try_clone();
+        stream = TcpStream::from_std(copy.unwrap_or(held))?;
+    }
+    Ok(stream)
 }
 
 /// Warnings about connections, at a bounded rate: strangers can cause as many of them as they like.

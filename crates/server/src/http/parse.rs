@@ -7,7 +7,8 @@
 //! Leaves to others: how long a head may take, and the memory for it.
 
 use super::body_decoder::BodyKind;
-use super::parts::{HeadScan, HeaderLine, RequestParts, Span, hint};
+use super::known_names;
+use super::parts::{HeadScan, HeaderLine, RequestParts, Span, bit, hint, slot};
 
 /// A longer target is refused with its own status.
 const TARGET_BYTES_MAX: usize = u16::MAX as usize - 1;
@@ -36,9 +37,7 @@ impl HeadError {
 
 /// What may stand where.
 const TOKEN: u8 = 1;
-const UPPER: u8 = 2;
-const PATH: u8 = 4;
-const QUERY: u8 = 8;
+const QUERY: u8 = 2;
 
 /// The classes of each byte.
 static CLASSES: [u8; 256] = classes();
@@ -47,7 +46,7 @@ const fn classes() -> [u8; 256] {
     let mut classes = [0; 256];
     let mut byte = 0;
     while byte < 256 {
-        let is_letter = matches!(byte as u8, b'a'..=b'z' | b'0'..=b'9');
+        let is_letter = matches!(byte as u8, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9');
         let is_sign = matches!(
             byte as u8,
             b'!' | b'#'
@@ -68,13 +67,6 @@ const fn classes() -> [u8; 256] {
         if is_letter || is_sign {
             classes[byte] |= TOKEN;
         }
-        if (byte as u8).is_ascii_uppercase() {
-            classes[byte] |= TOKEN | UPPER;
-        }
-        // Some clients send quotes and braces as they are, although they should encode them.
-        if matches!(byte as u8, 0x21 | 0x22 | 0x24..=0x3b | 0x3d | 0x40..=0x5f | 0x61..=0x7e | 0x80..=0xff) {
-            classes[byte] |= PATH;
-        }
         if matches!(byte as u8, 0x21 | 0x24..=0x3b | 0x3d | 0x3f..=0x7e | 0x80..=0xff) {
             classes[byte] |= QUERY;
         }
@@ -85,6 +77,30 @@ const fn classes() -> [u8; 256] {
 
 fn has_class(byte: u8, class: u8) -> bool {
     CLASSES[byte as usize] & class != 0
+}
+
+/// Whether a path can have these bytes, none of which begins a query or a fragment. Some clients send quotes and braces as
+/// they are, although they should encode them.
+fn is_path(bytes: &[u8]) -> bool {
+    let is_wrong = |byte: u8| byte <= b' ' || matches!(byte, b'<' | b'>' | b'`' | 0x7f);
+    // Looking at all of them lets the compiler work on many bytes at once.
+    !bytes.iter().fold(false, |any, byte| any | is_wrong(*byte))
+}
+
+/// Where the name of a header ends. Names are short, and a search that is made for long texts costs twice as much here.
+fn colon_in(line: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 255;
+    let (words, rest) = line.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        // A byte that is zero here is a colon. The lowest one is found right; borrows can set wrong bits only above it.
+        let differing = u64::from_le_bytes(*word) ^ (ONES * b':' as u64);
+        let found = differing.wrapping_sub(ONES) & !differing & (ONES << 7);
+        if found != 0 {
+            return Some(8 * index + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let at = rest.iter().position(|byte| *byte == b':')?;
+    Some(line.len() - rest.len() + at)
 }
 
 /// Whether this can be the name of a header.
@@ -106,6 +122,7 @@ impl RequestParts {
         }
         self.text.clear();
         self.lines.clear();
+        self.seen = 0;
         self.authority = None;
         self.query = None;
         self.expects_continue = false;
@@ -120,7 +137,7 @@ impl RequestParts {
     pub(crate) fn read(&mut self, bytes: &[u8], header_count_max: usize) -> Result<Option<usize>, HeadError> {
         let Some(end) = self.scan.find_end(bytes, header_count_max)? else { return Ok(None) };
         let head = &bytes[self.scan.head_start..end];
-        if control_count(head) != 2 * (self.scan.line_ends.len() + 1) {
+        if !has_controls_only_at_ends(head, self.scan.line_ends.len() + 1) {
             return Err(HeadError::Malformed);
         }
         // Enough for names that are written twice, and for values of two bytes for each of theirs.
@@ -216,7 +233,10 @@ impl RequestParts {
             }
         }
         let rest = &target[path_start..];
-        let path_len = rest.iter().position(|byte| !has_class(*byte, PATH)).unwrap_or(rest.len());
+        let path_len = memchr::memchr2(b'?', b'#', rest).unwrap_or(rest.len());
+        if !is_path(&rest[..path_len]) {
+            return Err(HeadError::Malformed);
+        }
         let path_end = path_start + path_len;
         self.path = Span::new(start + path_start, start + path_end);
         let mut end = path_end;
@@ -234,36 +254,33 @@ impl RequestParts {
     }
 
     fn read_lines(&mut self) -> Result<(), HeadError> {
-        let RequestParts { text, lines, scan, .. } = self;
+        let RequestParts { text, lines, seen, first, scan, .. } = self;
         let mut announced = Announced::default();
         let mut start = scan.line_ends.first().copied().unwrap_or_default() as usize;
         for end in scan.line_ends.iter().skip(1) {
             let line = &text.as_bytes()[start..*end as usize - 2];
-            let mut class = 0;
-            let mut name_len = 0;
-            for byte in line {
-                let of_byte = CLASSES[*byte as usize];
-                if of_byte & TOKEN == 0 {
-                    break;
-                }
-                class |= of_byte;
-                name_len += 1;
-            }
-            if name_len == 0 || line.get(name_len) != Some(&b':') {
-                return Err(HeadError::Malformed);
-            }
+            let name_len = colon_in(line).ok_or(HeadError::Malformed)?;
             let (name, value) = (&line[..name_len], trim(line, name_len + 1));
             let hint = hint(name);
+            let known = known_names::find(hint, name);
+            if known.is_none() && !is_token(name) {
+                return Err(HeadError::Malformed);
+            }
+            let has_upper = known.is_none() && name.iter().any(u8::is_ascii_uppercase);
             announced.take(hint, name, &line[value.clone()])?;
             let name = Span::new(start, start + name_len);
             let value = Span::new(start + value.start, start + value.end);
             let mut lower_start = name.start;
-            if class & UPPER != 0 {
+            if has_upper {
                 lower_start = text.len() as u32;
                 text.extend_from_within(start..start + name_len);
                 text[lower_start as usize..].make_ascii_lowercase();
             }
-            lines.push(HeaderLine { hint, name, lower_start, value });
+            if *seen & bit(hint) == 0 {
+                *seen |= bit(hint);
+                first[slot(hint)] = u8::try_from(lines.len()).unwrap_or(u8::MAX);
+            }
+            lines.push(HeaderLine { hint, name, known, lower_start, value });
             start = *end as usize;
         }
         self.expects_continue = announced.expects_continue && !self.is_http_10;
@@ -377,11 +394,18 @@ pub(super) fn is_control(byte: u8) -> bool {
     (byte < 0x20 && byte != b'\t') || byte == 0x7f
 }
 
-/// How many control characters there are. Only line ends may contain some, and every line has two.
-fn control_count(bytes: &[u8]) -> usize {
+/// Whether only line ends have control characters. Each of them has two.
+fn has_controls_only_at_ends(head: &[u8], line_count: usize) -> bool {
+    // Taking tabs and bytes beyond ASCII for control characters needs one comparison less for each byte. Few heads have any,
+    // and then the exact count decides.
+    let may_be_control = |byte: u8| (byte as i8) < 0x20 || byte == 0x7f;
+    count(head, may_be_control) == 2 * line_count || count(head, is_control) == 2 * line_count
+}
+
+fn count(bytes: &[u8], is_meant: impl Fn(u8) -> bool) -> usize {
     // Sums that fit into a byte let the compiler work on many bytes at once.
-    let of_few = |few: &[u8]| usize::from(few.iter().map(|byte| u8::from(is_control(*byte))).sum::<u8>());
-    bytes.chunks(128).map(of_few).sum()
+    let of_few = |few: &[u8]| usize::from(few.iter().map(|byte| u8::from(is_meant(*byte))).sum::<u8>());
+    bytes.chunks(240).map(of_few).sum()
 }
 
 /// Where the value is that begins at `start`, without the blanks around it.

@@ -7,9 +7,9 @@
 use super::body_decoder::BodyKind;
 
 /// What stands on the lines of a request's head.
-#[derive(Default)]
 pub struct RequestParts {
-    /// The head as it was sent. Behind it stand the names that have an upper-case letter, in lower case.
+    /// The head as it was sent. Behind it stand names that have an upper-case letter, in lower case; those that are known
+    /// need no copy.
     pub(super) text: String,
     pub(super) method: Span,
     /// The host of a request line that has an absolute URL.
@@ -19,6 +19,10 @@ pub struct RequestParts {
     /// Without its question mark.
     pub(super) query: Option<Span>,
     pub(super) lines: Vec<HeaderLine>,
+    /// Has the bit of each header's name. So most names that are not there are known by their bit.
+    pub(super) seen: u64,
+    /// For each bit that is set: no line before this one has a name with that bit.
+    pub(super) first: [u8; 64],
     pub(super) is_http_10: bool,
     /// Whether the client wants to use the connection again.
     pub(super) keeps_alive: bool,
@@ -26,6 +30,26 @@ pub struct RequestParts {
     pub(super) expects_continue: bool,
     pub(super) body: BodyKind,
     pub(super) scan: HeadScan,
+}
+
+impl Default for RequestParts {
+    fn default() -> RequestParts {
+        RequestParts {
+            text: String::new(),
+            method: Span::default(),
+            authority: None,
+            path: Span::default(),
+            query: None,
+            lines: Vec::new(),
+            seen: 0,
+            first: [0; 64],
+            is_http_10: false,
+            keeps_alive: false,
+            expects_continue: false,
+            body: BodyKind::default(),
+            scan: HeadScan::default(),
+        }
+    }
 }
 
 /// A part of the text.
@@ -49,7 +73,9 @@ pub(super) struct HeaderLine {
     pub hint: u32,
     /// As it was sent.
     pub name: Span,
-    /// Where the name stands in lower case.
+    /// The name in lower case, if it is one that most requests have.
+    pub known: Option<&'static str>,
+    /// Where any other name stands in lower case.
     pub lower_start: u32,
     /// Without the blanks around it.
     pub value: Span,
@@ -77,6 +103,16 @@ pub(super) const fn hint(name: &[u8]) -> u32 {
             (name.len() as u32) << 16 | (first.to_ascii_lowercase() as u32) << 8 | last
         }
     }
+}
+
+/// One of 64 slots for a name with this hint. Some names share one, but not the usual ones: the factor was found by trying.
+pub(super) const fn slot(hint: u32) -> usize {
+    (hint.wrapping_mul(0x7fb7_0af1) >> 26) as usize
+}
+
+/// One of 64 bits for a name with this hint.
+pub(super) const fn bit(hint: u32) -> u64 {
+    1 << slot(hint)
 }
 
 impl RequestParts {
@@ -108,19 +144,29 @@ impl RequestParts {
     }
 
     /// The value of the first header with this name, which is given in lower case.
-    #[inline]
+    // Most callers name a constant. Inlined, its hint and its bit are constants too.
+    #[inline(always)]
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.values(name).next()
+        let hint = hint(name.as_bytes());
+        if self.seen & bit(hint) == 0 { None } else { self.find(name, hint) }
+    }
+
+    fn find(&self, name: &str, hint: u32) -> Option<&str> {
+        let lines = self.lines.get(usize::from(self.first[slot(hint)])..)?;
+        let line = lines.iter().find(|line| line.hint == hint && self.lower_name(line) == name)?;
+        Some(self.of(line.value))
     }
 
     /// The values of all headers with this name, which is given in lower case.
     #[inline]
     pub(crate) fn values<'s>(&'s self, name: &str) -> impl Iterator<Item = &'s str> {
         let hint = hint(name.as_bytes());
-        let found = self.lines.iter().filter(move |line| line.hint == hint && self.lower_name(line) == name);
+        let lines = if self.seen & bit(hint) == 0 { &[][..] } else { &self.lines[..] };
+        let found = lines.iter().filter(move |line| line.hint == hint && self.lower_name(line) == name);
         found.map(|line| self.of(line.value))
     }
 
+    #[inline(always)]
     pub(crate) fn has(&self, name: &str) -> bool {
         self.header(name).is_some()
     }
@@ -141,11 +187,45 @@ impl RequestParts {
     }
 
     fn lower_name(&self, line: &HeaderLine) -> &str {
-        self.of(Span { start: line.lower_start, end: line.lower_start + (line.name.end - line.name.start) })
+        let len = line.name.end - line.name.start;
+        line.known.unwrap_or_else(|| self.of(Span { start: line.lower_start, end: line.lower_start + len }))
     }
 
     /// Whether the request says how long its body is, or sends it in chunks.
     pub(crate) fn announces_body(&self) -> bool {
         self.has("content-length") || self.has("transfer-encoding")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usual_names_have_bits_of_their_own() {
+        let check = |names: &[&str]| {
+            let bits = names.iter().fold(0, |bits, name| bits | bit(hint(name.as_bytes())));
+            assert_eq!(bits.count_ones() as usize, names.len(), "{names:?}");
+        };
+        check(&[
+            "host",
+            "x-ms-version",
+            "x-ms-date",
+            "accept",
+            "dataserviceversion",
+            "authorization",
+            "origin",
+        ]);
+        check(&[
+            "server",
+            "x-ms-request-id",
+            "x-ms-version",
+            "cache-control",
+            "x-content-type-options",
+            "etag",
+        ]);
+        for other in ["cache-control", "content-type", "date", "etag", "location", "server", "x-ms-version"] {
+            check(&["content-length", other]);
+        }
     }
 }

@@ -8,7 +8,7 @@ use http::StatusCode;
 
 use super::body::AnswerBody;
 use super::parse::is_control;
-use super::parts::hint;
+use super::parts::{bit, hint};
 
 /// A whole response.
 pub struct Response {
@@ -24,11 +24,6 @@ pub struct HeaderList {
     start: usize,
     /// Has a bit for each name, which some names share. So most names that are not there are known by their bit.
     seen: u64,
-}
-
-/// The bit of a name.
-fn bit(name: &[u8]) -> u64 {
-    1 << (hint(name).wrapping_mul(0x9e37_79b1) >> 26)
 }
 
 impl HeaderList {
@@ -56,6 +51,27 @@ impl HeaderList {
         }
     }
 
+    /// The same, for a value that we have made or checked ourselves, so that nobody has to look at it again.
+    pub(crate) fn put_checked(&mut self, name: &str, value: impl AsRef<[u8]>) {
+        debug_assert!(is_value(value.as_ref()), "{name}: {:?}", value.as_ref());
+        self.put_bytes(name, value.as_ref());
+    }
+
+    /// The same, for a header that is part of the program.
+    // Inlined, its pieces are constants, which are copied without a call.
+    #[inline(always)]
+    pub(crate) fn put_constant(&mut self, name: &'static str, value: &'static str) {
+        let bit = bit(hint(name.as_bytes()));
+        if self.seen & bit != 0 {
+            return self.put_checked(name, value);
+        }
+        self.seen |= bit;
+        self.bytes.reserve(name.len() + value.len() + 4);
+        for piece in [name, ": ", value, "\r\n"] {
+            self.bytes.extend_from_slice(piece.as_bytes());
+        }
+    }
+
     pub(crate) fn put_number(&mut self, name: &str, value: u64) {
         let mut digits = [0; 20];
         self.put_bytes(name, decimal(value, &mut digits));
@@ -74,7 +90,7 @@ impl HeaderList {
             return;
         }
         self.bytes.extend_from_slice(b"\r\n");
-        self.seen |= bit(name.as_bytes());
+        self.seen |= bit(hint(name.as_bytes()));
     }
 
     /// Appends lines that are known to be right and to be new.
@@ -84,7 +100,7 @@ impl HeaderList {
     }
 
     fn put_bytes(&mut self, name: &str, value: &[u8]) {
-        let bit = bit(name.as_bytes());
+        let bit = bit(hint(name.as_bytes()));
         if self.seen & bit != 0
             && let Some(line) = self.find(name)
         {
@@ -107,7 +123,7 @@ impl HeaderList {
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.seen & bit(name.as_bytes()) != 0 && self.find(name).is_some()
+        self.seen & bit(hint(name.as_bytes())) != 0 && self.find(name).is_some()
     }
 
     /// The line of a header, with its end.

@@ -70,8 +70,8 @@ pub async fn list(service: &QueueService, session: &Session<'_>) -> Result<Queue
     let page = service.list_queues(session.account, &query).await?;
     let version = session.head.version;
     let mut reservation = session.reserve_answer();
-    let mut writer =
-        QueueListWriter::begin(session.base, session.account, &parameters, version, page.queues.len());
+    let base = session.base.to_string();
+    let mut writer = QueueListWriter::begin(&base, session.account, &parameters, version, page.queues.len());
     let mut written_count = 0;
     for queue in &page.queues {
         if !writer.push(&queue.name, &queue.metadata, |bytes| reservation.grow(bytes)) {

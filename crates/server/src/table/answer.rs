@@ -1,6 +1,6 @@
 //! A successful answer of the Table service, before it is written as an HTTP response or as a part of a batch.
 
-use protocol::common::DateTime;
+use protocol::common::DateText;
 use protocol::table::model::ETag;
 use protocol::table::wire::MetadataLevel;
 use protocol::table::wire::negotiate::Preference;
@@ -20,7 +20,8 @@ pub struct TableAnswer {
     pub status: u16,
     pub content: ContentKind,
     pub body: AnswerBody,
-    pub etag: Option<DateTime>,
+    /// The Timestamp that the ETag is made of.
+    pub etag: Option<DateText>,
     /// The absolute URL of the created resource.
     pub location: Option<String>,
     pub preference: Option<Preference>,
@@ -77,10 +78,10 @@ impl Answer for TableAnswer {
 
     fn write_headers(&mut self, headers: &mut HeaderList) {
         if !matches!(self.content, ContentKind::Xml) {
-            headers.put(CACHE_CONTROL, "no-cache");
-            headers.put(NO_SNIFF, "nosniff");
+            headers.put_constant(CACHE_CONTROL, "no-cache");
+            headers.put_constant(NO_SNIFF, "nosniff");
         }
-        if let Some(timestamp) = self.etag {
+        if let Some(timestamp) = &self.etag {
             headers.put_with(ETAG, |out| ETag::write(timestamp, out));
         }
         if let Some(location) = &self.location {
@@ -104,7 +105,7 @@ impl Answer for TableAnswer {
             headers.put(EXPLANATION, explanation);
         }
         match &self.content {
-            ContentKind::Json(level) => headers.put(CONTENT_TYPE, level.content_type()),
+            ContentKind::Json(level) => headers.put_checked(CONTENT_TYPE, level.content_type()),
             ContentKind::Multipart { content_type } => headers.put(CONTENT_TYPE, content_type),
             ContentKind::Xml if !matches!(self.body, AnswerBody::Empty) => {
                 headers.put(CONTENT_TYPE, "application/xml");

@@ -47,9 +47,9 @@ pub fn write(answer: &TableAnswer, content_id: Option<&str>, out: &mut Vec<u8>) 
         Some(Continuation::Table(name)) => part.header("x-ms-continuation-NextTableName", name),
         None => {}
     }
-    if let Some(etag) = answer.etag {
+    if let Some(timestamp) = &answer.etag {
         part.0.extend_from_slice(b"ETag: ");
-        ETag::write(etag, part.0);
+        ETag::write(timestamp, part.0);
         part.0.extend_from_slice(b"\r\n");
     }
     // Even an empty body comes after a blank line.

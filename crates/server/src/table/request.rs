@@ -3,6 +3,7 @@
 //! Leaves to others: authorization, the payload, and carrying the operation out.
 
 use protocol::common::AccountName;
+use protocol::common::headers::X_HTTP_METHOD;
 use protocol::common::query::Query;
 use protocol::table::operation::{Component, EntityWrite, Operation, TableOperation};
 use protocol::table::wire::headers::{OperationHeaders, OutboxHeaders};
@@ -46,11 +47,7 @@ impl<'a> TableRequest<'a> {
         head: &RequestHead<'a>,
         account: &AccountName,
     ) -> Result<TableRequest<'a>, Refusal> {
-        let mut headers = OperationHeaders::default();
-        for (name, value) in head.parts.headers() {
-            // No operation accepts a value that is not ASCII, so any unknown text will do.
-            headers.take(name, || if value.is_ascii() { value } else { "\u{FFFD}" });
-        }
+        let headers = read_headers(head);
         let options = QueryOptions::read(&head.query)?;
         let stage = if options.comp.is_some() { Stage::Front } else { Stage::Service };
         let resource = uri::parse_path(head.target.path).map_err(|error| Refusal::new(stage, error))?;
@@ -58,7 +55,9 @@ impl<'a> TableRequest<'a> {
         let operation = Operation::read(account.as_str(), head.method, resource, component, &headers)
             .map_err(|error| Refusal::new(stage, error))?;
         let explain = head.parts.has(EXPLAIN);
-        Ok(TableRequest::check(operation, options, &headers, head.version, explain)?)
+        let mut request = TableRequest::new(operation, options, &headers, head.version, explain);
+        request.check(&headers)?;
+        Ok(request)
     }
 
     /// Reads a part of a batch. `path` is the path within the account.
@@ -77,17 +76,18 @@ impl<'a> TableRequest<'a> {
             return Err(ErrorCode::NotImplemented.into());
         }
         let operation = Operation::read(account, method, resource, Component::default(), headers)?;
-        TableRequest::check(operation, options, headers, version, false)
+        let mut request = TableRequest::new(operation, options, headers, version, false);
+        request.check(headers)?;
+        Ok(request)
     }
 
-    /// Checks that come before authorization: whether the request can be answered in the form it asks for.
-    fn check(
+    fn new(
         operation: Operation<'a>,
         options: QueryOptions<'a>,
         headers: &OperationHeaders<'a>,
         version: &'a str,
         explain: bool,
-    ) -> Result<TableRequest<'a>, ServiceError> {
+    ) -> TableRequest<'a> {
         let creates = matches!(
             operation,
             Operation::Tables(TableOperation::Create)
@@ -95,7 +95,7 @@ impl<'a> TableRequest<'a> {
                 | Operation::PostBelow(_)
         );
         let preference = if creates { Preference::parse(headers.prefer) } else { None };
-        let mut request = TableRequest {
+        TableRequest {
             operation,
             asked: Asked {
                 options,
@@ -106,29 +106,36 @@ impl<'a> TableRequest<'a> {
                 explain,
                 outbox: headers.outbox,
             },
-        };
-        if matches!(request.operation, Operation::Service(_) | Operation::Acl(_)) {
-            return Ok(request);
+        }
+    }
+
+    /// Checks that come before authorization: whether the request can be answered in the form it asks for.
+    fn check(&mut self, headers: &OperationHeaders<'a>) -> Result<(), ServiceError> {
+        if matches!(self.operation, Operation::Service(_) | Operation::Acl(_)) {
+            return Ok(());
         }
         negotiate::check_data_service_version(headers)?;
-        if request.asked.options.has_unsupported {
+        if self.asked.options.has_unsupported {
             return Err(ErrorCode::NotImplemented.into());
         }
-        if request.takes_payload() && request.operation != Operation::Batch {
+        if self.takes_payload() && self.operation != Operation::Batch {
             negotiate::check_content_type(headers.content_type)?;
         }
-        if request.has_body() {
-            request.asked.level =
-                negotiate::response_level(request.asked.options.format.as_deref(), headers)?;
+        if self.has_body() {
+            self.asked.level = negotiate::response_level(self.asked.options.format.as_deref(), headers)?;
         }
         // Before upserts existed, every update had to have a condition.
         let is_upsert = matches!(
-            request.operation,
+            self.operation,
             Operation::Write(
                 EntityWrite::Replace { condition: None, .. } | EntityWrite::Merge { condition: None, .. }
             )
         );
-        if is_upsert && version < UPSERT_VERSION { Err(ErrorCode::InvalidInput.into()) } else { Ok(request) }
+        if is_upsert && self.asked.version < UPSERT_VERSION {
+            Err(ErrorCode::InvalidInput.into())
+        } else {
+            Ok(())
+        }
     }
 
     pub(crate) fn takes_payload(&self) -> bool {
@@ -154,6 +161,19 @@ impl<'a> TableRequest<'a> {
             _ => false,
         }
     }
+}
+
+/// Most of these headers are known to be absent at once.
+fn read_headers<'a>(head: &RequestHead<'a>) -> OperationHeaders<'a> {
+    OperationHeaders {
+        x_http_method_count: head.parts.values(X_HTTP_METHOD).count(),
+        ..OperationHeaders::find(|name| ascii(head.header(name)))
+    }
+}
+
+/// No operation accepts a value that is not ASCII, so any unknown text will do.
+fn ascii(value: Option<&str>) -> Option<&str> {
+    value.map(|value| if value.is_ascii() { value } else { "\u{FFFD}" })
 }
 
 impl Asked<'_> {

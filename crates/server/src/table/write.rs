@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use engine::{OwnedKey, Version};
 use observe::NotedRow;
-use protocol::common::DateTime;
+use protocol::common::{BaseUrl, DateTime};
 use protocol::table::model::TableName;
 use protocol::table::operation::{Address, EntityWrite};
 use protocol::table::wire::json_read::{read_entity, read_properties};
@@ -153,7 +153,7 @@ impl Reply {
     pub fn bytes_max(&self, session: &Session<'_>, table: &TableName, payload_len: usize) -> usize {
         let Reply::Insert { key, record, property_count, .. } = self else { return ANSWER_OVERHEAD_BYTES };
         let keys_len = KEY_GROWTH_FACTOR * (key.partition.len() + key.row.len());
-        let urls_len = URL_COUNT_MAX * (session.base.len() + table.as_str().len() + keys_len);
+        let urls_len = URL_COUNT_MAX * (session.base.size_bytes() + table.as_str().len() + keys_len);
         let json_len = match record {
             None => 0,
             Some(_) => payload_len + PROPERTY_GROWTH_BYTES * property_count,
@@ -167,15 +167,15 @@ impl Reply {
         table: &TableName,
         version: Version,
     ) -> Result<TableAnswer, ServiceError> {
-        let etag = Some(DateTime::from_ticks(version.ticks()));
+        let etag = || Some(DateTime::from_ticks(version.ticks()).text());
         let (key, record, level, preference) = match self {
             Reply::Delete => return Ok(TableAnswer::no_content()),
-            Reply::Update => return Ok(TableAnswer { etag, ..TableAnswer::no_content() }),
+            Reply::Update => return Ok(TableAnswer { etag: etag(), ..TableAnswer::no_content() }),
             Reply::Insert { key, record, level, preference, .. } => (key, record, level, preference),
         };
         let location = Some(entity_url(session.base, table, &key));
         let Some(record) = record else {
-            return Ok(TableAnswer { etag, location, preference, ..TableAnswer::no_content() });
+            return Ok(TableAnswer { etag: etag(), location, preference, ..TableAnswer::no_content() });
         };
         let view = EntityView::open(&key.partition, &key.row, version, &record);
         let writer = EntityWriter {
@@ -186,7 +186,7 @@ impl Reply {
             selection: None,
         };
         let mut json = Vec::with_capacity(512 + record.len() * 2);
-        writer.write_single(&view.ok_or_else(unreadable_record)?, &mut json);
+        let etag = Some(writer.write_single(&view.ok_or_else(unreadable_record)?, &mut json));
         Ok(TableAnswer { etag, location, preference, ..TableAnswer::json(201, level, json) })
     }
 }
@@ -206,10 +206,10 @@ pub(crate) fn repeat_preference(
     }
 }
 
-fn entity_url(base: &str, table: &TableName, key: &OwnedKey) -> String {
+fn entity_url(base: BaseUrl<'_>, table: &TableName, key: &OwnedKey) -> String {
     let names_len = "/(PartitionKey='',RowKey='')".len() + table.as_str().len();
-    let mut url = Vec::with_capacity(base.len() + names_len + key.partition.len() + key.row.len());
-    url.extend_from_slice(base.as_bytes());
+    let mut url = Vec::with_capacity(base.size_bytes() + names_len + key.partition.len() + key.row.len());
+    base.parts().iter().for_each(|part| url.extend_from_slice(part.as_bytes()));
     url.push(b'/');
     uri::write_entity_path(table.as_str(), &key.partition, &key.row, &mut url);
     String::from_utf8(url).expect("the path is escaped, and the rest was text before")

@@ -1,13 +1,12 @@
 //! Plans, by the text of the filter: what they read and what they still check, compared with reading everything.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Bound;
 
 use super::*;
 use protocol::common::ordinal::compare_ordinal;
 use protocol::table::filter::{FilterProperty, Properties, Schema, parse};
-use protocol::table::model::Value;
+use protocol::table::model::RawValue;
 
 #[track_caller]
 fn planned(text: &str) -> Plan {
@@ -205,13 +204,13 @@ struct Row {
 }
 
 impl Properties for Row {
-    fn property(&self, property: &FilterProperty) -> Option<Value<'_>> {
+    fn property(&self, property: &FilterProperty) -> Option<RawValue<'_>> {
         match property {
-            FilterProperty::PartitionKey => Some(Value::String(Cow::Borrowed(self.partition))),
-            FilterProperty::RowKey => Some(Value::String(Cow::Borrowed(self.row))),
+            FilterProperty::PartitionKey => Some(RawValue::String(self.partition.as_bytes())),
+            FilterProperty::RowKey => Some(RawValue::String(self.row.as_bytes())),
             FilterProperty::Custom(name) => match &**name {
-                "x" => self.x.map(Value::Int32),
-                "flag" => Some(Value::Boolean(self.flag)),
+                "x" => self.x.map(RawValue::Int32),
+                "flag" => Some(RawValue::Boolean(self.flag)),
                 _ => None,
             },
             _ => None,

@@ -2,6 +2,7 @@
 //!
 //! An input is a query string, then a line for each header.
 
+use protocol::common::BaseUrl;
 use protocol::common::query::{Query, TIMEOUT_SECONDS_MAX, timeout_seconds};
 use protocol::common::version::{is_version, protocol_version};
 use protocol::table::KIND;
@@ -151,7 +152,7 @@ fn read(input: &[u8]) -> Result<Outcome, Outcome> {
     let entity = stored::sample();
     let view = entity.view().expect("the sample is a record");
     let writer = EntityWriter {
-        base: "http://127.0.0.1:10002/devstoreaccount1",
+        base: BaseUrl { is_https: false, host: "127.0.0.1:10002", path: "/devstoreaccount1" },
         account: ACCOUNT,
         table: "People",
         level,

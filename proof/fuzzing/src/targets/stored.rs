@@ -2,7 +2,7 @@
 
 use engine::{OwnedKey, Version};
 use protocol::ServiceError;
-use protocol::common::DateTime;
+use protocol::common::{BaseUrl, DateTime};
 use protocol::table::model::{EntitySource, Guid, Property, Value};
 use protocol::table::wire::MetadataLevel;
 use protocol::table::wire::json_write::EntityWriter;
@@ -75,7 +75,7 @@ pub fn are_same(left: &[Property<'_>], right: &[Property<'_>]) -> bool {
 /// The entity as JSON, as a client sees it.
 pub fn write(view: &EntityView<'_>, level: MetadataLevel) -> Vec<u8> {
     let writer = EntityWriter {
-        base: "http://127.0.0.1:10002/devstoreaccount1",
+        base: BaseUrl { is_https: false, host: "127.0.0.1:10002", path: "/devstoreaccount1" },
         account: ACCOUNT,
         table: "People",
         level,

@@ -52,7 +52,7 @@ impl AccountKey {
 }
 
 /// Up to this length a text is concatenated on the stack; few are longer.
-const TEXT_BYTES_USUAL: usize = 1024;
+const TEXT_BYTES_USUAL: usize = 512;
 
 /// Calls `look` with the concatenated pieces, because ring verifies only a contiguous text.
 fn joined<T>(pieces: &[&str], look: impl FnOnce(&[u8]) -> T) -> T {
@@ -65,7 +65,7 @@ fn joined<T>(pieces: &[&str], look: impl FnOnce(&[u8]) -> T) -> T {
     }
     let mut text = [0; TEXT_BYTES_USUAL];
     let mut end = 0;
-    for piece in pieces {
+    for piece in pieces.iter().filter(|piece| !piece.is_empty()) {
         text[end..end + piece.len()].copy_from_slice(piece.as_bytes());
         end += piece.len();
     }
@@ -111,7 +111,8 @@ pub enum Authorization<'a> {
 
 impl<'a> Authorization<'a> {
     pub fn parse(text: &'a str) -> Result<Authorization<'a>, ServiceError> {
-        let (scheme, rest) = split_once(text.trim(), b' ').ok_or(ErrorCode::InvalidAuthenticationInfo)?;
+        let (scheme, rest) =
+            split_once(text.trim_ascii(), b' ').ok_or(ErrorCode::InvalidAuthenticationInfo)?;
         let scheme = match scheme {
             "SharedKey" => Scheme::SharedKey,
             "SharedKeyLite" => Scheme::SharedKeyLite,
@@ -119,7 +120,7 @@ impl<'a> Authorization<'a> {
             _ => return Err(ErrorCode::InvalidAuthenticationInfo.into()),
         };
         let (account, signature) =
-            split_once(rest.trim(), b':').ok_or(ErrorCode::InvalidAuthenticationInfo)?;
+            split_once(rest.trim_ascii(), b':').ok_or(ErrorCode::InvalidAuthenticationInfo)?;
         if account.is_empty() || signature.is_empty() {
             return Err(ErrorCode::InvalidAuthenticationInfo.into());
         }

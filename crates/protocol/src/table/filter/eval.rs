@@ -4,8 +4,8 @@
 
 use std::cmp::Ordering;
 
-use crate::common::ordinal::compare_ordinal;
-use crate::table::model::Value;
+use crate::common::ordinal::compare_ordinal_bytes;
+use crate::table::model::{RawValue, Value};
 
 use super::Properties;
 use super::tree::{CompareOp, Expr, FilterProperty};
@@ -40,18 +40,18 @@ impl Expr {
 }
 
 fn is_set(row: &impl Properties, property: &FilterProperty) -> bool {
-    matches!(row.property(property), Some(Value::Boolean(true)))
+    matches!(row.property(property), Some(RawValue::Boolean(true)))
 }
 
 #[inline]
 fn is_met(row: &impl Properties, property: &FilterProperty, op: CompareOp, literal: &Value<'_>) -> bool {
-    row.property(property).is_some_and(|stored| op.holds(&stored, literal))
+    row.property(property).is_some_and(|stored| op.holds(stored, literal))
 }
 
 impl CompareOp {
     /// Evaluates `stored op literal` by the rules for untyped properties.
     #[inline]
-    fn holds(self, stored: &Value<'_>, literal: &Value<'_>) -> bool {
+    fn holds(self, stored: RawValue<'_>, literal: &Value<'_>) -> bool {
         let Some(ordering) = compare(stored, literal) else {
             // One side is NaN, which equals nothing and has no order.
             return self == CompareOp::Ne;
@@ -69,19 +69,22 @@ impl CompareOp {
 
 /// Compares a stored value with a literal. The literal is widened to the stored type where possible, never the other
 /// way round. If the types do not match, the stored value counts as less.
-fn compare(stored: &Value<'_>, literal: &Value<'_>) -> Option<Ordering> {
+#[inline]
+fn compare(stored: RawValue<'_>, literal: &Value<'_>) -> Option<Ordering> {
     Some(match (stored, literal) {
-        (Value::String(stored), Value::String(literal)) => compare_ordinal(stored, literal),
-        (Value::Int32(stored), Value::Int32(literal)) => stored.cmp(literal),
-        (Value::Int64(stored), Value::Int64(literal)) => stored.cmp(literal),
-        (Value::Int64(stored), Value::Int32(literal)) => stored.cmp(&i64::from(*literal)),
-        (Value::Double(stored), Value::Double(literal)) => return stored.partial_cmp(literal),
-        (Value::Double(stored), Value::Int32(literal)) => return stored.partial_cmp(&f64::from(*literal)),
-        (Value::Double(stored), Value::Int64(literal)) => return stored.partial_cmp(&(*literal as f64)),
-        (Value::Boolean(stored), Value::Boolean(literal)) => stored.cmp(literal),
-        (Value::DateTime(stored), Value::DateTime(literal)) => stored.cmp(literal),
-        (Value::Guid(stored), Value::Guid(literal)) => stored.cmp(literal),
-        (Value::Binary(stored), Value::Binary(literal)) => stored.cmp(literal),
+        (RawValue::String(stored), Value::String(literal)) => {
+            compare_ordinal_bytes(stored, literal.as_bytes())
+        }
+        (RawValue::Int32(stored), Value::Int32(literal)) => stored.cmp(literal),
+        (RawValue::Int64(stored), Value::Int64(literal)) => stored.cmp(literal),
+        (RawValue::Int64(stored), Value::Int32(literal)) => stored.cmp(&i64::from(*literal)),
+        (RawValue::Double(stored), Value::Double(literal)) => return stored.partial_cmp(literal),
+        (RawValue::Double(stored), Value::Int32(literal)) => return stored.partial_cmp(&f64::from(*literal)),
+        (RawValue::Double(stored), Value::Int64(literal)) => return stored.partial_cmp(&(*literal as f64)),
+        (RawValue::Boolean(stored), Value::Boolean(literal)) => stored.cmp(literal),
+        (RawValue::DateTime(stored), Value::DateTime(literal)) => stored.cmp(literal),
+        (RawValue::Guid(stored), Value::Guid(literal)) => stored.cmp(literal),
+        (RawValue::Binary(stored), Value::Binary(literal)) => stored.cmp(literal),
         _ => Ordering::Less,
     })
 }

@@ -19,7 +19,7 @@ pub use parser::NESTING_DEPTH_MAX;
 pub use shape::{SHAPE_BYTES_MAX, shape, shape_number};
 pub use tree::{CompareOp, Expr, FilterProperty};
 
-use crate::table::model::Value;
+use crate::table::model::RawValue;
 use crate::{ErrorCode, ServiceError};
 
 /// A parsed filter: every comparison has its property on the left and a literal of a suitable type on the right.
@@ -37,10 +37,11 @@ pub enum Schema {
     Tables,
 }
 
-/// A row as a filter sees it. [`FilterProperty::TableName`] must be given in lower case: table names are not
+/// A row as a filter sees it: values as they are stored, because checking strings again would cost more than comparing
+/// them. [`FilterProperty::TableName`] must be given in lower case: table names are not
 /// case-sensitive.
 pub trait Properties {
-    fn property(&self, property: &FilterProperty) -> Option<Value<'_>>;
+    fn property(&self, property: &FilterProperty) -> Option<RawValue<'_>>;
 }
 
 /// No URL is longer, but a query in a batch could be. The bound matters because a filter runs for every scanned row.

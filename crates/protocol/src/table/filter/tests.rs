@@ -5,6 +5,7 @@ mod matching;
 
 use super::*;
 use crate::ErrorCode;
+use crate::table::model::Value;
 
 const DATE: &str = "datetime'2020-01-01T00:00:00Z'";
 const GUID: &str = "guid'c9da6455-213d-42c9-9a79-3e9149a57833'";

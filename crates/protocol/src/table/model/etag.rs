@@ -1,6 +1,6 @@
 //! ETags: `W/"datetime'2020-08-20T22%3A20%3A23.751381Z'"`, made from an entity's Timestamp.
 
-use crate::common::DateTime;
+use crate::common::{DateText, DateTime};
 use crate::{ErrorCode, ServiceError};
 
 /// The value of an `If-Match` or `If-None-Match` header.
@@ -36,7 +36,7 @@ impl ETag {
     }
 
     /// The ETag of an entity with this Timestamp.
-    pub fn write(timestamp: DateTime, out: &mut Vec<u8>) {
+    pub fn write(timestamp: &DateText, out: &mut Vec<u8>) {
         out.extend_from_slice(b"W/\"datetime'");
         timestamp.write_escaped(out);
         out.extend_from_slice(b"'\"");
@@ -58,7 +58,7 @@ mod tests {
             assert_eq!(ETag::parse(text).unwrap(), ETag::Exactly(date), "{text}");
         }
         let mut written = Vec::new();
-        ETag::write(date, &mut written);
+        ETag::write(&date.text(), &mut written);
         assert_eq!(written, b"W/\"datetime'2020-08-20T22%3A20%3A23.751381Z'\"");
     }
 

@@ -50,6 +50,10 @@ impl TableName {
     /// The name of a table that the service itself writes, such as `$MetricsHourPrimaryTransactionsTable`. Nobody else
     /// can create it, and no list shows it.
     pub fn parse_system(text: &str) -> Option<TableName> {
+        // Nearly all tables are somebody else's.
+        if !text.starts_with('$') {
+            return None;
+        }
         let (prefix, rest) = text.split_at_checked(SYSTEM_PREFIX.len())?;
         let is_system = prefix.eq_ignore_ascii_case(SYSTEM_PREFIX)
             && !rest.is_empty()

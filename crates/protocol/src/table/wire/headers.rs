@@ -35,25 +35,39 @@ pub struct OutboxHeaders<'a> {
 }
 
 impl<'a> OperationHeaders<'a> {
+    /// Shows each header's name, in lower case, and its place: the only list of them. Inlined, every name is a constant
+    /// where it is compared.
+    #[inline(always)]
+    fn each(&mut self, mut visit: impl FnMut(&'static str, &mut Option<&'a str>)) {
+        visit("accept", &mut self.accept);
+        visit("content-type", &mut self.content_type);
+        visit("prefer", &mut self.prefer);
+        visit("if-match", &mut self.if_match);
+        visit("if-none-match", &mut self.if_none_match);
+        visit(X_HTTP_METHOD, &mut self.x_http_method);
+        visit("dataserviceversion", &mut self.data_service_version);
+        visit("maxdataserviceversion", &mut self.max_data_service_version);
+        visit(ENQUEUE, &mut self.outbox.enqueue);
+        visit(MESSAGE, &mut self.outbox.message);
+    }
+
+    /// Asks for each header by its name, for a request that knows at once which of them it does not have. How many times
+    /// the method is overridden is left to the caller.
+    #[inline(always)]
+    pub fn find(find: impl Fn(&'static str) -> Option<&'a str>) -> OperationHeaders<'a> {
+        let mut headers = OperationHeaders::default();
+        headers.each(|name, value| *value = find(name));
+        headers
+    }
+
     /// Takes the header if it is one of these. The first value of a repeated header counts. The values of other headers
     /// are not even read.
-    pub fn take(&mut self, name: &str, value: impl FnOnce() -> &'a str) {
-        let slot = match name.len() {
-            6 if name.eq_ignore_ascii_case("accept") => &mut self.accept,
-            6 if name.eq_ignore_ascii_case("prefer") => &mut self.prefer,
-            8 if name.eq_ignore_ascii_case("if-match") => &mut self.if_match,
-            12 if name.eq_ignore_ascii_case("content-type") => &mut self.content_type,
-            13 if name.eq_ignore_ascii_case("if-none-match") => &mut self.if_none_match,
-            13 if name.eq_ignore_ascii_case(X_HTTP_METHOD) => {
-                self.x_http_method_count += 1;
-                &mut self.x_http_method
+    pub fn take(&mut self, name: &str, value: impl Fn() -> &'a str) {
+        self.x_http_method_count += usize::from(name.eq_ignore_ascii_case(X_HTTP_METHOD));
+        self.each(|known, slot| {
+            if name.eq_ignore_ascii_case(known) {
+                slot.get_or_insert_with(&value);
             }
-            18 if name.eq_ignore_ascii_case(ENQUEUE) => &mut self.outbox.enqueue,
-            18 if name.eq_ignore_ascii_case(MESSAGE) => &mut self.outbox.message,
-            18 if name.eq_ignore_ascii_case("dataserviceversion") => &mut self.data_service_version,
-            21 if name.eq_ignore_ascii_case("maxdataserviceversion") => &mut self.max_data_service_version,
-            _ => return,
-        };
-        slot.get_or_insert_with(value);
+        });
     }
 }

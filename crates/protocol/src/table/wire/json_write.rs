@@ -1,7 +1,7 @@
 //! Entities, tables and errors as JSON, in the service's member order, written straight into one buffer.
 //!
-//! Promises: exactly the bytes of the service. Leaves to others: which entities to write, and whether stored strings
-//! are UTF-8.
+//! Promises: exactly the bytes of the service, and JSON whatever a stored record has for names. Leaves to others: which
+//! entities to write, and whether stored strings are UTF-8.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,14 +10,14 @@ use super::json_text::{is_plain, needs_escape};
 use super::negotiate::MetadataLevel;
 use super::options::Selection;
 use super::uri;
-use crate::common::DateTime;
 use crate::common::decimal::write_integer;
+use crate::common::{BaseUrl, DateText, DateTime};
 use crate::table::model::{EdmType, EntitySource, RawValue, write_double};
 
 /// The context that all entities of one answer share.
 pub struct EntityWriter<'a> {
     /// The account's base URL, without a trailing slash.
-    pub base: &'a str,
+    pub base: BaseUrl<'a>,
     pub account: &'a str,
     pub table: &'a str,
     pub level: MetadataLevel,
@@ -25,14 +25,15 @@ pub struct EntityWriter<'a> {
 }
 
 impl EntityWriter<'_> {
-    /// Writes one entity as the whole body.
-    pub fn write_single(&self, entity: &impl EntitySource, out: &mut Vec<u8>) {
+    /// Writes one entity as the whole body. Returns the text of its Timestamp, which its ETag has too.
+    pub fn write_single(&self, entity: &impl EntitySource, out: &mut Vec<u8>) -> DateText {
         out.push(b'{');
         if self.level != MetadataLevel::None {
             self.write_metadata("/@Element", out);
         }
-        self.write_members(entity, out);
+        let timestamp = self.write_members(entity, out);
         end_object(out);
+        timestamp
     }
 
     /// Begins a set; its elements follow, then [`end_set`].
@@ -56,9 +57,10 @@ impl EntityWriter<'_> {
 
     fn write_metadata(&self, suffix: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\"odata.metadata\":\"");
-        escape(self.base, out);
+        write_base(self.base, out);
         out.extend_from_slice(b"/$metadata#");
-        escape(self.table, out);
+        // The name of a table needs no escape.
+        out.extend_from_slice(self.table.as_bytes());
         out.extend_from_slice(suffix.as_bytes());
         if let Some(selection) = self.selection {
             out.extend_from_slice(b"&$select=");
@@ -67,7 +69,7 @@ impl EntityWriter<'_> {
         out.extend_from_slice(b"\",");
     }
 
-    fn write_members(&self, entity: &impl EntitySource, out: &mut Vec<u8>) {
+    fn write_members(&self, entity: &impl EntitySource, out: &mut Vec<u8>) -> DateText {
         if self.level == MetadataLevel::Full {
             write_name("odata.type", out);
             out.push(b'"');
@@ -75,14 +77,15 @@ impl EntityWriter<'_> {
             out.push(b'.');
             escape(self.table, out);
             out.extend_from_slice(b"\",\"odata.id\":\"");
-            escape(self.base, out);
+            write_base(self.base, out);
             out.push(b'/');
             uri::write_entity_path(self.table, entity.partition_key(), entity.row_key(), out);
             out.extend_from_slice(b"\",");
         }
+        let timestamp = entity.timestamp().text();
         if self.level != MetadataLevel::None {
             out.extend_from_slice(b"\"odata.etag\":\"W/\\\"datetime'");
-            entity.timestamp().write_escaped(out);
+            timestamp.write_escaped(out);
             out.extend_from_slice(b"'\\\"\",");
         }
         if self.level == MetadataLevel::Full {
@@ -91,22 +94,31 @@ impl EntityWriter<'_> {
             out.extend_from_slice(b"\",");
         }
         match self.selection {
-            Some(selection) if !selection.names.is_empty() => self.write_selected(entity, selection, out),
-            _ => self.write_all(entity, out),
+            Some(selection) if !selection.names.is_empty() => {
+                self.write_selected(entity, selection, &timestamp, out)
+            }
+            _ => self.write_all(entity, &timestamp, out),
         }
+        timestamp
     }
 
-    fn write_all(&self, entity: &impl EntitySource, out: &mut Vec<u8>) {
-        out.extend_from_slice(b"\"PartitionKey\":");
-        write_string(entity.partition_key(), out);
-        out.extend_from_slice(b",\"RowKey\":");
-        write_string(entity.row_key(), out);
-        out.push(b',');
-        self.write_timestamp(entity, out);
+    fn write_all(&self, entity: &impl EntitySource, timestamp: &DateText, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\"PartitionKey\":\"");
+        escape(entity.partition_key(), out);
+        out.extend_from_slice(b"\",\"RowKey\":\"");
+        escape(entity.row_key(), out);
+        out.extend_from_slice(b"\",");
+        self.write_timestamp(timestamp, out);
         entity.for_each_raw(|name, value| self.write_property(name, value, out));
     }
 
-    fn write_selected(&self, entity: &impl EntitySource, selection: &Selection<'_>, out: &mut Vec<u8>) {
+    fn write_selected(
+        &self,
+        entity: &impl EntitySource,
+        selection: &Selection<'_>,
+        timestamp: &DateText,
+        out: &mut Vec<u8>,
+    ) {
         for name in &selection.names {
             match *name {
                 "PartitionKey" => {
@@ -119,9 +131,11 @@ impl EntityWriter<'_> {
                     write_string(entity.row_key(), out);
                     out.push(b',');
                 }
-                "Timestamp" => self.write_timestamp(entity, out),
+                "Timestamp" => self.write_timestamp(timestamp, out),
                 _ => match entity.property(name) {
                     Some(value) => self.write_property(name.as_bytes(), (&value).into(), out),
+                    // An annotation is no property. A null would stand beside the one that is written anyway.
+                    None if is_annotation(name) => {}
                     None => {
                         write_name(name, out);
                         out.extend_from_slice(b"null,");
@@ -131,12 +145,12 @@ impl EntityWriter<'_> {
         }
     }
 
-    fn write_timestamp(&self, entity: &impl EntitySource, out: &mut Vec<u8>) {
+    fn write_timestamp(&self, timestamp: &DateText, out: &mut Vec<u8>) {
         if self.level == MetadataLevel::Full {
             out.extend_from_slice(b"\"Timestamp@odata.type\":\"Edm.DateTime\",");
         }
         out.extend_from_slice(b"\"Timestamp\":\"");
-        entity.timestamp().write(out);
+        timestamp.write(out);
         out.extend_from_slice(b"\",");
     }
 
@@ -152,10 +166,24 @@ impl EntityWriter<'_> {
         }
         out.push(b'"');
         escape_bytes(name, out);
+        // Most properties are strings, so their quotes are written together with what is beside them.
+        if let RawValue::String(text) = value {
+            out.extend_from_slice(b"\":\"");
+            escape_bytes(text, out);
+            out.extend_from_slice(b"\",");
+            return;
+        }
         out.extend_from_slice(b"\":");
         write_value(value, out);
         out.push(b',');
     }
+}
+
+fn write_base(base: BaseUrl<'_>, out: &mut Vec<u8>) {
+    let [scheme, host, path] = base.parts();
+    out.extend_from_slice(scheme.as_bytes());
+    escape(host, out);
+    escape(path, out);
 }
 
 /// Ends a set.
@@ -165,7 +193,7 @@ pub fn end_set(out: &mut Vec<u8>) {
 
 /// The context that all tables of one answer share.
 pub struct TableWriter<'a> {
-    pub base: &'a str,
+    pub base: BaseUrl<'a>,
     pub account: &'a str,
     pub level: MetadataLevel,
 }
@@ -196,7 +224,7 @@ impl TableWriter<'_> {
     fn write_metadata(&self, suffix: &str, out: &mut Vec<u8>) {
         if self.level != MetadataLevel::None {
             out.extend_from_slice(b"\"odata.metadata\":\"");
-            escape(self.base, out);
+            write_base(self.base, out);
             out.extend_from_slice(b"/$metadata#Tables");
             out.extend_from_slice(suffix.as_bytes());
             out.extend_from_slice(b"\",");
@@ -208,7 +236,7 @@ impl TableWriter<'_> {
             out.extend_from_slice(b"\"odata.type\":\"");
             escape(self.account, out);
             out.extend_from_slice(b".Tables\",\"odata.id\":\"");
-            escape(self.base, out);
+            write_base(self.base, out);
             out.extend_from_slice(b"/Tables('");
             escape(name, out);
             out.extend_from_slice(b"')\",\"odata.editLink\":\"Tables('");
@@ -253,6 +281,11 @@ fn needed_type(value: RawValue<'_>) -> Option<&'static str> {
         RawValue::Double(_) | RawValue::String(_) | RawValue::Int32(_) | RawValue::Boolean(_) => return None,
     };
     Some(edm_type.name())
+}
+
+/// Whether the name is that of an annotation, which no property can have.
+fn is_annotation(name: &str) -> bool {
+    name.starts_with("odata.") || name.contains('@')
 }
 
 fn write_name(name: &str, out: &mut Vec<u8>) {
@@ -370,7 +403,7 @@ mod tests {
         properties: Vec<(&'static str, Value<'static>)>,
     ) -> String {
         let writer = EntityWriter {
-            base: "https://ACCOUNT.table.core.windows.net",
+            base: BaseUrl { is_https: true, host: "ACCOUNT.table.core.windows.net", path: "" },
             account: "ACCOUNT",
             table: "t",
             level,
@@ -407,6 +440,19 @@ mod tests {
         assert_eq!(json, r#"{"age":1,"RowKey":"r","gone":null}"#);
         let json = write(MetadataLevel::Minimal, Some(&selection), vec![]);
         assert!(json.contains(r##"$metadata#t/@Element&$select=age,RowKey,gone","odata.etag""##), "{json}");
+    }
+
+    #[test]
+    fn a_selected_annotation_is_not_written_twice() {
+        let names = vec!["odata.etag", "age", "age@odata.type"];
+        let selection = Selection { text: "odata.etag,age,age@odata.type", names };
+        let properties = || vec![("age", Value::Int64(39))];
+        let json = write(MetadataLevel::Minimal, Some(&selection), properties());
+        assert_eq!(json.matches(r#""odata.etag""#).count(), 1, "{json}");
+        assert!(json.ends_with(r#"","age@odata.type":"Edm.Int64","age":"39"}"#), "{json}");
+        assert_eq!(write(MetadataLevel::None, Some(&selection), properties()), r#"{"age":"39"}"#);
+        let selection = Selection { text: "odata.etag", names: vec!["odata.etag"] };
+        assert_eq!(write(MetadataLevel::None, Some(&selection), properties()), "{}");
     }
 
     #[test]

@@ -77,6 +77,9 @@ pub fn write_entity_path(table: &str, partition_key: &str, row_key: &str, out: &
 /// Reads a path without the account's base, still percent-encoded, with or without its leading slash.
 pub fn parse_path(raw: &str) -> Result<Resource<'_>, ServiceError> {
     let raw = raw.strip_prefix('/').unwrap_or(raw);
+    if let Some(entity) = parse_usual(raw) {
+        return Ok(entity);
+    }
     let path = percent_decode(raw).ok_or_else(syntax_error)?;
     if has_slash_in_name(raw, &path) {
         return Err(ErrorCode::InvalidResourceName.into());
@@ -85,6 +88,30 @@ pub fn parse_path(raw: &str) -> Result<Resource<'_>, ServiceError> {
         Cow::Borrowed(path) => parse_decoded(path),
         Cow::Owned(path) => parse_decoded(&path).map(own),
     }
+}
+
+/// Reads `table(PartitionKey='p',RowKey='r')`, the form in which most clients name an entity. `None` for any other form, and
+/// for a path with anything in it that needs a closer look.
+fn parse_usual(path: &str) -> Option<Resource<'_>> {
+    if memchr::memchr3(b'%', b'/', b'\\', path.as_bytes()).is_some() {
+        return None;
+    }
+    let (table, rest) = split_before(path, b'(')?;
+    let (partition_key, rest) = split_before(rest.strip_prefix("(PartitionKey='")?, b'\'')?;
+    // A partition key with a doubled quote goes on differently.
+    let row_key = rest.strip_prefix("',RowKey='")?.strip_suffix("')")?;
+    if memchr::memchr(b'\'', row_key.as_bytes()).is_some() || table == "Tables" {
+        return None;
+    }
+    Some(Resource::Entity {
+        table: table.into(),
+        partition_key: partition_key.into(),
+        row_key: row_key.into(),
+    })
+}
+
+fn split_before(text: &str, byte: u8) -> Option<(&str, &str)> {
+    text.split_at_checked(memchr::memchr(byte, text.as_bytes())?)
 }
 
 /// Whether a table's name has slashes: escaped ones, or two in a row, between which there is nothing to navigate to.
@@ -311,6 +338,35 @@ mod tests {
         check("/t(PartitionKey='a%20b',RowKey='%C3%BC')", entity("a b", "ü"));
         check("/t(PartitionKey='..',RowKey='a,b=c)')", entity("..", "a,b=c)"));
         check("/t(PartitionKey='a%252Fb',RowKey='(')", entity("a%2Fb", "("));
+    }
+
+    #[test]
+    fn the_usual_form_is_read_like_any_other() {
+        let mut random = fastrand::Rng::with_seed(1);
+        let usual = "t(PartitionKey='p',RowKey='r')";
+        assert!(parse_usual(usual).is_some());
+        let pieces =
+            ["'", "''", "(", ")", ",", "=", "/", "\\", "%27", "%", " ", "ü", "Tables", "RowKey='", "')"];
+        let mut read_count = 0;
+        for _ in 0..20_000 {
+            let mut path = usual.to_owned();
+            for _ in 0..random.usize(..3) {
+                let at = random.usize(..=path.len());
+                if !path.is_char_boundary(at) {
+                    continue;
+                }
+                match random.bool() {
+                    true => path.insert_str(at, pieces[random.usize(..pieces.len())]),
+                    false => path.truncate(at),
+                }
+            }
+            if let Some(found) = parse_usual(&path) {
+                assert_eq!(parse_decoded(&path).ok(), Some(found), "{path}");
+                read_count += 1;
+            }
+        }
+        assert!(read_count > 1000, "{read_count}");
+        assert_eq!(parse_usual("Tables(PartitionKey='p',RowKey='r')"), None);
     }
 
     #[test]

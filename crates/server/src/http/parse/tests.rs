@@ -355,3 +355,33 @@ fn what_is_accepted_is_read_as_others_read_it() {
     }
     assert!(accepted_count > 10_000, "{accepted_count}");
 }
+
+#[test]
+fn a_colon_is_found_wherever_it_stands() {
+    for len in 0..30 {
+        assert_eq!(colon_in(&vec![b'a'; len]), None);
+        for at in 0..len {
+            for other in [b';', b'9', 0xBA, b':'] {
+                // What stands before it differs from a colon by one, in either direction, or in its highest bit.
+                let mut line = vec![other; len];
+                line[at] = b':';
+                let expected = line.iter().position(|byte| *byte == b':');
+                assert_eq!(colon_in(&line), expected, "{at} of {len}");
+            }
+        }
+    }
+}
+
+#[test]
+fn control_characters_count_only_outside_of_line_ends() {
+    for (head, line_count, expected) in [
+        (&b"GET / HTTP/1.1\r\nA: b\r\n\r\n"[..], 3, true),
+        (b"GET / HTTP/1.1\r\nA: b\tc\r\n\r\n", 3, true),
+        ("GET / HTTP/1.1\r\nA: ü\r\n\r\n".as_bytes(), 3, true),
+        (b"GET / HTTP/1.1\r\nA: b\0\r\n\r\n", 3, false),
+        (b"GET / HTTP/1.1\r\nA: b\x7f\r\n\r\n", 3, false),
+        (b"GET / HTTP/1.1\r\nA: \xff\x01\t\r\n\r\n", 3, false),
+    ] {
+        assert_eq!(has_controls_only_at_ends(head, line_count), expected, "{head:?}");
+    }
+}

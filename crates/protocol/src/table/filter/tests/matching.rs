@@ -11,19 +11,11 @@ use crate::table::model::Guid;
 pub struct Row<'a>(pub Option<Value<'a>>);
 
 impl Properties for Row<'_> {
-    fn property(&self, property: &FilterProperty) -> Option<Value<'_>> {
+    fn property(&self, property: &FilterProperty) -> Option<RawValue<'_>> {
         match property {
-            FilterProperty::Custom(name) if &**name == "x" => self.0.as_ref().map(borrowed),
+            FilterProperty::Custom(name) if &**name == "x" => self.0.as_ref().map(RawValue::from),
             _ => None,
         }
-    }
-}
-
-fn borrowed<'a>(value: &'a Value<'_>) -> Value<'a> {
-    match value {
-        Value::String(text) => Value::String(Cow::Borrowed(text)),
-        Value::Binary(bytes) => Value::Binary(Cow::Borrowed(bytes)),
-        other => other.clone().into_owned(),
     }
 }
 
