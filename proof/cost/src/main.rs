@@ -1,7 +1,7 @@
 //! Measures what a request costs in instructions and allocations: numbers that a busy machine does not change.
 //!
-//! Each path runs through the real server, including HTTP, over an in-memory stream, on one thread, with the in-memory
-//! engine and a clock that stands still. This program's own allocator counts allocations. Valgrind counts instructions:
+//! Each path runs through the real server, including HTTP, over an in-memory stream that is always ready, on one thread,
+//! with the in-memory engine and a clock that stands still. This program's own allocator counts allocations. Valgrind counts instructions:
 //! it runs this program twice, once with more repetitions, and the difference leaves out the cost of starting up.
 //!
 //! Valgrind does not emulate SHA instructions, so a signature is counted as computed in software, before and after any

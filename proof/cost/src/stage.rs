@@ -37,8 +37,6 @@ pub const BLOB_BYTES: usize = 4096;
 const CONTENT_BYTES_MAX: u64 = 1024 * 1024;
 pub const ENTITY_COUNT: usize = 1000;
 const BATCH_OPERATION_COUNT: usize = 100;
-/// Large enough for a whole answer, so that neither side waits for the other in the middle of one.
-const STREAM_BYTES: usize = 1024 * 1024;
 /// The value of `Host`. Nothing listens there.
 const HOST: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 10002);
 pub const PEER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -148,9 +146,7 @@ impl Stage {
 async fn connect(front: &Arc<Front>, service: impl Service) -> Client {
     let binding = Binding { listen: SocketAddr::new(PEER, 0), tls: None, host_suffixes: Vec::new() };
     let server = server::bind(front, binding, service).await.expect("a free port can be bound");
-    let (ours, theirs) = tokio::io::duplex(STREAM_BYTES);
-    tokio::spawn(server.serve_stream(theirs, PEER));
-    Client::new(ours)
+    Client::new(|stream| server.serve_stream(stream, PEER))
 }
 
 /// A message of medium size.
@@ -170,13 +166,13 @@ pub fn put_blob() -> Request {
 
 /// Hyper alone, without our server: the lower bound.
 pub fn bare() -> Client {
-    let (ours, theirs) = tokio::io::duplex(STREAM_BYTES);
     let hello = service_fn(async |_| {
         let body = Full::new(Bytes::from_static(b"Hello, World!"));
         Ok::<_, Infallible>(Response::new(body))
     });
-    tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(theirs), hello));
-    Client::new(ours)
+    Client::new(|stream| async move {
+        let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), hello).await;
+    })
 }
 
 pub fn row_key(row: usize) -> String {
