@@ -9,11 +9,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use crate::cases;
 use crate::process;
 use crate::suites::{Report, Suite, directory, files, read, tests};
 use crate::toolchains::{self, Missing};
+
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// A suite that is ready to run, or the toolchain that it misses.
 pub type SetUp = Result<Result<Suite, Missing>, String>;
@@ -263,8 +266,14 @@ impl Steps {
         Ok(Steps { log: directory()?.join(format!("{name}-setup.log")) })
     }
 
+    /// Tries twice: most steps download something, and not every tool bears with a registry that stumbles for a moment.
     fn run(&self, command: &mut Command) -> Result<(), String> {
-        let finished = process::run_quietly(command, &self.log)?;
+        let mut finished = process::run_quietly(command, &self.log)?;
+        if !finished.succeeded {
+            println!("set-up failed and is tried again: {command:?}\n{}", finished.output);
+            std::thread::sleep(RETRY_PAUSE);
+            finished = process::run_quietly(command, &self.log)?;
+        }
         if finished.succeeded {
             return Ok(());
         }

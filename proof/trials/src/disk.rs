@@ -40,6 +40,8 @@ const DELETION_COUNT: usize = 300;
 const BACK_WITHIN: Duration = Duration::from_secs(10);
 const FILE_HANDLES: usize = 64;
 const CONNECTION_COUNT: usize = 150;
+/// Together longer than several segments of the log, and enough for a fold, so that files are opened several times.
+const CROWDED_ROW_COUNT: usize = 6_000;
 
 pub fn run(options: &mut Parser) -> Result<bool, Error> {
     let (mut server, mut is_inside) = (None, false);
@@ -85,8 +87,10 @@ fn inside(server: &Path) -> Result<bool, Error> {
     Ok(promises.finish("disk", "cargo xtask disk"))
 }
 
-/// Checks that the server's log has this text, and no panic.
-fn check_log(promises: &mut Promises, log: &str, part: &str) {
+/// Ends the server, and checks that its log has this text, and no panic.
+fn check_log(promises: &mut Promises, server: Victim, part: &str) {
+    server.wait_for_words(part);
+    let log = &server.finish();
     promises.check(log.contains(part), &format!("the log says {part:?}"));
     if panicked(log) {
         promises.check(false, &format!("no panic: {log}"));
@@ -269,7 +273,7 @@ fn full_disk(binary: &Path, promises: &mut Promises) -> Result<(), Error> {
     let (more, refusals) = fill(&server, &next_row);
     acknowledged.extend(more);
     promises.check(refusals.iter().all(|refusal| refusal == "503 ServerBusy"), "filled once more");
-    check_log(promises, &server.finish(), "the disk is full");
+    check_log(promises, server, "the disk is full");
     match launch.start()? {
         Ok(server) => {
             promises.check(
@@ -353,14 +357,14 @@ fn no_handles(binary: &Path, promises: &mut Promises) -> Result<(), Error> {
     let crowd: Vec<RawClient> = (0..CONNECTION_COUNT).filter_map(|_| server.connect().ok()).collect();
     std::thread::sleep(Duration::from_millis(300));
     let mut acknowledged = BTreeSet::new();
-    for _ in 0..200 {
+    for _ in 0..CROWDED_ROW_COUNT {
         let row = next_row.fetch_add(1, Ordering::Relaxed);
         let response = server.ask(&insert(row))?;
         if response.status == 201 {
             acknowledged.insert(row);
         }
     }
-    promises.check(acknowledged.len() == 200, "an open connection goes on writing");
+    promises.check(acknowledged.len() == CROWDED_ROW_COUNT, "an open connection goes on writing");
     promises.check(listed(&server)? == acknowledged, "and reading");
     promises.check(!server.has_ended(), "the server lives");
     drop(crowd);
@@ -376,7 +380,7 @@ fn no_handles(binary: &Path, promises: &mut Promises) -> Result<(), Error> {
         }
     };
     promises.check(back, "new connections are served when others are gone");
-    check_log(promises, &server.finish(), "cannot accept a connection");
+    check_log(promises, server, "cannot accept a connection");
     let server = start(&launch)?;
     promises.check(listed(&server)? == acknowledged, "after a restart everything is there");
     server.finish();

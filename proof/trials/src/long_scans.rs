@@ -24,7 +24,7 @@ const BATCH_OPERATION_COUNT: u64 = 100;
 /// turns by scan it would be about as many as there are scans.
 const FACTOR_MAX: f64 = 20.0;
 /// Below this a scan may take whatever the machine makes of it.
-const P50_FLOOR_US: f64 = 100e3;
+const P50_FLOOR_US: f64 = 50e3;
 
 /// Long scans of one account beside those of another.
 pub fn run(bench: &Bench, promises: &mut Promises) -> Result<(), Error> {

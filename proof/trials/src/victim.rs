@@ -21,6 +21,8 @@ const QUEUE_READY: &str = "Queue service is successfully listening at http://";
 const BLOB_READY: &str = "Blob service is successfully listening at http://";
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+/// A log line is written by another thread than the one that answers.
+const WORDS_TIMEOUT: Duration = Duration::from_secs(5);
 const EXIT_POLL: Duration = Duration::from_millis(2);
 /// 32 bytes in Base64, with which servers on a remote engine keep their accounts.
 const ACCOUNTS_KEY: &str = "AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyA=";
@@ -232,6 +234,14 @@ impl Victim {
         let id = self.id().to_string();
         let status = Command::new("kill").args(["-s", "TERM", &id]).status()?;
         if status.success() { Ok(()) } else { Err("kill -s TERM does not work".into()) }
+    }
+
+    /// Waits until it has printed this on standard error, or for some seconds.
+    pub fn wait_for_words(&self, part: &str) {
+        let watch = Stopwatch::start();
+        while watch.elapsed() < WORDS_TIMEOUT && !lock(&self.words).contains(part) {
+            std::thread::sleep(EXIT_POLL);
+        }
     }
 
     /// Kills it if it still runs. Returns everything it printed on standard error.

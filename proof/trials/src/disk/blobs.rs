@@ -68,7 +68,7 @@ pub fn full_of_blobs(binary: &Path, promises: &mut Promises) -> Result<(), Error
     let refusals = fill(&server, &next, &mut bodies);
     promises
         .check(refusals.iter().all(|refusal| refusal == BUSY), &format!("filled once more: {refusals:?}"));
-    check_log(promises, &server.finish(), "there is no room");
+    check_log(promises, server, "there is no room");
     match launch.start()? {
         Ok(server) => {
             let mut door = BlobDoor::new(server.blob_addr());

@@ -86,7 +86,7 @@ fn moved_away(binary: &Path, promises: &mut Promises) -> Result<(), Error> {
     expect_refusal(&mut first, promises, "moved away")?;
     second.write_rows()?;
     second.server.finish();
-    check_log(promises, &first.server.finish(), "no longer leads to store");
+    check_log(promises, first.server, "no longer leads to store");
     let old = Launch::new(binary, &old);
     expect_rows(&old, &first.acknowledged, promises, "the store that was moved away has its own rows")?;
     expect_rows(&launch, &second.acknowledged, promises, "the store in its place has its own rows")
@@ -107,7 +107,7 @@ fn mounted_over(binary: &Path, promises: &mut Promises) -> Result<(), Error> {
     let (from, to) = (volume.0.join("data"), Mounted(path.clone()));
     command("mount", &["--bind", &from.display().to_string(), &path.display().to_string()])?;
     expect_refusal(&mut first, promises, "covered by a mount")?;
-    check_log(promises, &first.server.finish(), "no longer leads to store");
+    check_log(promises, first.server, "no longer leads to store");
     expect_rows(&launch, &other.acknowledged, promises, "the volume has its own rows")?;
     drop(to);
     expect_rows(&launch, &first.acknowledged, promises, "the covered store has its own rows")

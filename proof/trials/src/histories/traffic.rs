@@ -429,7 +429,7 @@ fn parse_etag(text: &str) -> Result<Tag, String> {
 
 fn etag_text(tag: Tag) -> String {
     let mut text = Vec::new();
-    ETag::write(DateTime::from_ticks(tag), &mut text);
+    ETag::write(&DateTime::from_ticks(tag).text(), &mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
 
