@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tls::Tls;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 
 use super::body::IncomingBody;
@@ -61,6 +61,10 @@ pub struct Server<H> {
     tls: Option<Tls>,
 }
 
+/// Connections that the system has opened for us and that wait to be accepted. Beyond this, it ignores whoever wants
+/// another one, and the client's system tries again only after a second. The usual 128 are too few for a pool of clients
+/// that starts at once. Linux allows no more than `net.core.somaxconn`.
+const UNACCEPTED_CONNECTION_COUNT_MAX: u32 = 4096;
 /// How long to pause when the system cannot open another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 /// At most one line is written per so much time about connections that cannot be accepted.
@@ -68,7 +72,7 @@ const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
 
 impl<H: Handler> Server<H> {
     pub async fn bind(listen: SocketAddr, tls: Option<Tls>, handler: H) -> io::Result<Server<H>> {
-        let listener = TcpListener::bind(listen).await?;
+        let listener = wait_at(listen)?;
         let local_addr = listener.local_addr()?;
         Ok(Server { listener, local_addr, handler: Arc::new(handler), tls })
     }
@@ -127,6 +131,16 @@ impl<H: Handler> Server<H> {
             log::warn!("some connections did not finish in time and are cut");
         }
     }
+}
+
+fn wait_at(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A server that is started again gets its port although connections of the one before linger. On Windows this option
+    // would let two servers share a port.
+    #[cfg(not(windows))]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(UNACCEPTED_CONNECTION_COUNT_MAX)
 }
 
 /// A connection that may be served.
@@ -232,5 +246,22 @@ async fn serve<H: Handler>(
     // A caller that disconnects or breaks the protocol harms only itself.
     if let Err(error) = outcome {
         log::debug!("connection ended: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More than the 128 that listeners usually keep waiting, less than any system's own bound that we know of.
+    const CONNECTION_COUNT: usize = 400;
+
+    #[tokio::test]
+    async fn hundreds_of_connections_may_wait_to_be_accepted() {
+        let listener = wait_at(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = listener.local_addr().unwrap();
+        let connect = || std::net::TcpStream::connect_timeout(&address, Duration::from_millis(500));
+        let open: Vec<_> = (0..CONNECTION_COUNT).map_while(|_| connect().ok()).collect();
+        assert_eq!(open.len(), CONNECTION_COUNT);
     }
 }

@@ -23,6 +23,9 @@ use super::body_decoder::{BodyDecoder, BodyKind, BrokenBody, Decoded};
 const READ_BYTES_MIN: usize = 8 * 1024;
 /// The longest step.
 const READ_BYTES_MAX: usize = 64 * 1024;
+/// After reading this much without having to wait, a connection lets the thread's other connections go on. A short
+/// request beside hundreds of long bodies waits for one turn of each of them, so a turn must be short.
+const TURN_BYTES_MAX: usize = 256 * 1024;
 
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -37,6 +40,7 @@ impl<S> SharedWire<S> {
             input: BytesMut::new(),
             input_bytes: 0,
             read_bytes: READ_BYTES_MIN,
+            turn_bytes: 0,
             body: BodyDecoder::Done,
             number: 0,
             has_reader: false,
@@ -64,6 +68,8 @@ pub(super) struct Wire<S> {
     input_bytes: usize,
     /// How much is read in the next step.
     read_bytes: usize,
+    /// How much was read since the connection last let others go on.
+    turn_bytes: usize,
     /// The body of the current request.
     body: BodyDecoder,
     /// Which request of the connection it is.
@@ -117,15 +123,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     /// Reads more input, and returns how much; 0 at its end.
     pub(super) fn poll_fill(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let Wire { stream: Some(stream), input, input_bytes, read_bytes, .. } = self else {
+        let Wire { stream: Some(stream), input, input_bytes, read_bytes, turn_bytes, .. } = self else {
             return Poll::Ready(Ok(0));
         };
+        if *turn_bytes >= TURN_BYTES_MAX {
+            *turn_bytes = 0;
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         if input.capacity() - input.len() < *read_bytes / 2 {
             input.reserve(*read_bytes);
             *input_bytes = input.capacity().max(*input_bytes);
         }
         let room = input.capacity() - input.len();
-        let count = ready!(pin!(stream.read_buf(input)).poll(context))?;
+        let Poll::Ready(outcome) = pin!(stream.read_buf(input)).poll(context) else {
+            *turn_bytes = 0;
+            return Poll::Pending;
+        };
+        let count = outcome?;
+        *turn_bytes += count;
         if count == room {
             *read_bytes = (*read_bytes * 2).min(READ_BYTES_MAX);
         }
@@ -400,6 +416,62 @@ mod tests {
         wire.begin_head();
         assert!(wire.input.capacity() <= READ_BYTES_MIN && wire.input_bytes == wire.input.capacity());
         assert!(b"xxx".starts_with(&wire.input));
+    }
+
+    /// A peer that always has more to send.
+    struct Endless;
+
+    impl AsyncRead for Endless {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut tokio::io::ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            let room = buffer.remaining();
+            buffer.initialize_unfilled().fill(b'x');
+            buffer.advance(room);
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Endless {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn a_sender_that_never_pauses_lets_others_go_on() {
+        struct Woken(std::sync::atomic::AtomicUsize);
+        impl std::task::Wake for Woken {
+            fn wake(self: std::sync::Arc<Self>) {
+                self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            }
+        }
+        let wire = SharedWire::new(Endless, Duration::from_secs(1));
+        let woken = std::sync::Arc::new(Woken(Default::default()));
+        let waker = woken.clone().into();
+        let mut context = Context::from_waker(&waker);
+        let ArrivedBody::Begun(body) = wire.lock().begin_body(BodyKind::Length(u64::MAX), false) else {
+            panic!()
+        };
+        for turn in 1..=3 {
+            let mut turn_bytes = 0;
+            while let Poll::Ready(piece) = wire.poll_piece(body, &mut context) {
+                turn_bytes += piece.unwrap().unwrap().len();
+                assert!(turn_bytes < TURN_BYTES_MAX + READ_BYTES_MAX * 2, "turn {turn}");
+            }
+            assert!(turn_bytes >= TURN_BYTES_MAX, "turn {turn}");
+            assert_eq!(woken.0.load(std::sync::atomic::Ordering::Relaxed), turn, "it must go on by itself");
+        }
     }
 
     #[tokio::test]
