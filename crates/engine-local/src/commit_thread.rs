@@ -5,33 +5,28 @@
 //! caller hears. Every caller gets an answer, whatever fails. A group that finds no space on the disk is refused, except
 //! for what only removes rows or tables, and writing resumes when there is space. After any other failed write the content of the disk is unknown, so the
 //! engine is poisoned: reads continue from the last durable view, and writes are refused until the store is reopened.
-//! Memory for recent rows is bounded: near the bound, commits slow down to the speed of folding.
+//! Memory for recent rows is bounded: near the bound, commits slow down to the speed of folding, and large requests wait
+//! while small ones go on (`waiting`).
 
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::commit_log::{AppendError, CommitLog, Counters, RecordBuilder, Segments, SpaceUse};
 use crate::fold::Folder;
-use crate::group::{Applied, Group, KnownTables, WriteRequest};
+use crate::group::{Group, KnownTables};
 use crate::shared::{FoldRequest, SharedState};
+use crate::waiting::{QueuedRequest, ROOM_WAIT_MAX, RequestOutcome, Taken, WaitingRequests};
 use engine::env::Clock;
 use engine::{CommitError, Families};
 
-/// With a larger group the first callers would wait too long for the last.
-const GROUP_REQUEST_COUNT_MAX: usize = 512;
 /// Writes are busy while groups have this many requests. With fewer callers, each would only wait longer.
 const BUSY_GROUP_COUNT_MIN: usize = 8;
 /// How long to wait for more requests while writes are busy. The system wakes the thread some 50 µs later.
 const GATHER_TIME: Duration = Duration::from_micros(50);
-/// Bytes of large requests per group. With more, small requests would wait for them.
-const GROUP_LARGE_BYTES_MAX: usize = 2 * 1024 * 1024;
-/// Up to this size a request is small. A batch of a hundred ordinary rows is large; a single row is usually small.
-const SMALL_REQUEST_BYTES_MAX: usize = 16 * 1024;
 /// Fold after this many bytes of log, even if they concern few rows: a row that is rewritten all the time takes
 /// little memory but much log.
 const UNFOLDED_LOG_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -39,18 +34,13 @@ const UNFOLDED_LOG_BYTES_MAX: usize = 64 * 1024 * 1024;
 const FOLD_BYTES_PER_SECOND: u64 = 20_000_000;
 /// A group is delayed by at most this long to let folding keep up.
 const SLOWDOWN_MAX: Duration = Duration::from_millis(50);
-/// A group waits at most this long for memory to become free; then it is refused.
-const ROOM_WAIT_MAX: Duration = Duration::from_secs(10);
+/// Large requests pause for at most this long after one of them. Small ones do not wait for that.
+const LARGE_PAUSE_MAX: Duration = Duration::from_secs(1);
+/// How long to sleep while only large requests wait, before looking for small ones.
+const LARGE_PAUSE_STEP: Duration = Duration::from_millis(1);
 const ROOM_WAIT_STEP: Duration = Duration::from_millis(50);
 /// A group waits at most this long for the tree's file to be reopened.
 const REOPEN_WAIT_MAX: Duration = Duration::from_secs(5);
-
-/// A request and the caller who waits for its answer.
-pub(crate) struct QueuedRequest {
-    pub(crate) request: WriteRequest,
-    pub(crate) size_bytes: usize,
-    pub(crate) answer: oneshot::Sender<RequestOutcome>,
-}
 
 pub(crate) struct CommitThread {
     pub(crate) shared: Arc<SharedState>,
@@ -83,49 +73,11 @@ pub(crate) enum FoldRunner {
     CommitThread(Box<Folder>),
 }
 
-/// Requests in the order they came, small ones apart from large ones: a small request joins the next group however
-/// many large ones wait. Callers wait for their answers, so nobody can observe the order of two requests that waited
-/// together.
-#[derive(Default)]
-pub(crate) struct WaitingRequests {
-    small: VecDeque<QueuedRequest>,
-    large: VecDeque<QueuedRequest>,
-}
-
-impl WaitingRequests {
-    fn is_empty(&self) -> bool {
-        self.small.is_empty() && self.large.is_empty()
-    }
-
-    fn push(&mut self, queued: QueuedRequest) {
-        let line =
-            if queued.size_bytes <= SMALL_REQUEST_BYTES_MAX { &mut self.small } else { &mut self.large };
-        line.push_back(queued);
-    }
-
-    /// Takes at least one, if any waits.
-    fn take_group(&mut self) -> Vec<QueuedRequest> {
-        let small_count = self.small.len().min(GROUP_REQUEST_COUNT_MAX);
-        let mut requests: Vec<QueuedRequest> = self.small.drain(..small_count).collect();
-        let mut bytes: usize = 0;
-        while let Some(queued) = self.large.front() {
-            if bytes > 0 && bytes + queued.size_bytes > GROUP_LARGE_BYTES_MAX {
-                break;
-            }
-            bytes += queued.size_bytes;
-            requests.extend(self.large.pop_front());
-        }
-        requests
-    }
-}
-
-type RequestOutcome = Result<Applied, CommitError>;
-
 impl CommitThread {
     /// Returns when every sender is gone, the queue is empty and everything is folded.
     pub(crate) fn run(mut self) {
-        while let Some(requests) = self.next_group() {
-            self.run_group(requests);
+        while let Some(taken) = self.next_group() {
+            self.run_group(taken);
         }
         let end = FoldRequest { end: true, ..FoldRequest::default() };
         match self.folding {
@@ -148,62 +100,89 @@ impl CommitThread {
     }
 
     /// `None`: the engine is closed, and no request is left.
-    fn next_group(&mut self) -> Option<Vec<QueuedRequest>> {
-        if self.waiting.is_empty() {
-            let first = match self.requests.try_recv() {
-                Ok(queued) => queued,
-                Err(_) => {
-                    if matches!(self.folding, FoldRunner::OwnThread(_)) {
-                        self.log.seal();
+    fn next_group(&mut self) -> Option<Taken> {
+        loop {
+            if self.waiting.is_empty() {
+                let first = match self.requests.try_recv() {
+                    Ok(queued) => queued,
+                    Err(_) => {
+                        if self.folds_apart() {
+                            self.log.seal();
+                        }
+                        self.requests.blocking_recv()?
                     }
-                    self.requests.blocking_recv()?
-                }
-            };
-            self.waiting.push(first);
+                };
+                self.waiting.push(first);
+            }
+            if self.is_gathering() {
+                std::thread::sleep(GATHER_TIME);
+            }
+            while let Ok(queued) = self.requests.try_recv() {
+                self.waiting.push(queued);
+            }
+            let takes_large = self.may_take_large();
+            let taken = self.waiting.take_group(takes_large);
+            if !taken.requests.is_empty() {
+                self.last_group_count = taken.requests.len();
+                return Some(taken);
+            }
+            std::thread::sleep(LARGE_PAUSE_STEP);
+            self.waiting.has_slept(LARGE_PAUSE_STEP);
         }
-        if self.is_gathering() {
-            std::thread::sleep(GATHER_TIME);
+    }
+
+    /// Whether large requests may join the next group. While they pause, or wait for room, small ones go on.
+    fn may_take_large(&mut self) -> bool {
+        if !self.waiting.has_large() || !self.folds_apart() || self.shared.is_poisoned() {
+            return true;
         }
-        while let Ok(queued) = self.requests.try_recv() {
-            self.waiting.push(queued);
+        let now = self.clock.monotonic();
+        if !self.waiting.pause_rest(now).is_zero() {
+            return false;
         }
-        let group = self.waiting.take_group();
-        self.last_group_count = group.len();
-        Some(group)
+        let has_room = self.recent_bytes() < self.recent_bytes_max + self.large_excess_bytes_max();
+        if has_room || self.shared.is_folding_stuck() || !self.waiting.waits_for_room(now) {
+            return true;
+        }
+        self.let_fold(false);
+        false
+    }
+
+    /// Whether folding has a thread of its own. If not, the same commits must make the same groups, whatever the time.
+    fn folds_apart(&self) -> bool {
+        matches!(self.folding, FoldRunner::OwnThread(_))
     }
 
     /// Whether to wait a little for more requests. On a fast disk a group is synced before the callers of the one before
     /// have sent their next requests, and a sync costs as much for few requests as for many.
     fn is_gathering(&self) -> bool {
         let is_busy = self.last_group_count >= BUSY_GROUP_COUNT_MIN;
-        is_busy
-            && self.requests.len() < self.last_group_count / 2
-            // When this thread folds too, the same commits must make the same groups, whatever the time.
-            && matches!(self.folding, FoldRunner::OwnThread(_))
+        is_busy && self.requests.len() < self.last_group_count / 2 && self.folds_apart()
     }
 
-    fn run_group(&mut self, requests: Vec<QueuedRequest>) {
+    fn run_group(&mut self, taken: Taken) {
         if let FoldRunner::CommitThread(folder) = &mut self.folding {
             folder.turn_if_asked();
         }
-        let size_bytes = requests.iter().map(|queued| queued.size_bytes).sum();
-        let results = self.results(&requests, size_bytes);
+        let results = self.results(&taken);
+        let Taken { requests, small_bytes, large_bytes } = taken;
         debug_assert_eq!(requests.len(), results.len());
         // Release the bytes before answering, so that a caller finds room for its next commit.
-        self.shared.release(requests.len(), size_bytes);
+        self.shared.release(requests.len(), small_bytes + large_bytes);
         for (queued, result) in requests.into_iter().zip(results) {
             // The caller may have gone away.
             let _ = queued.answer.send(result);
         }
     }
 
-    fn results(&mut self, requests: &[QueuedRequest], size_bytes: usize) -> Vec<RequestOutcome> {
+    fn results(&mut self, taken: &Taken) -> Vec<RequestOutcome> {
+        let requests = &taken.requests[..];
         let request_count = requests.len();
         let everyone = |error: CommitError| (0..request_count).map(|_| Err(error.clone())).collect();
         if self.shared.is_poisoned() {
             return everyone(CommitError::Poisoned);
         }
-        let space_use = match self.make_room(size_bytes) {
+        let space_use = match self.make_room(taken) {
             true => SpaceUse::Any,
             // Deletions take little memory, and they may be what makes room. They have a bound of their own.
             false if self.recent_bytes() < 2 * self.recent_bytes_max + self.recent_bytes_max / 4 => {
@@ -336,9 +315,10 @@ impl CommitThread {
         self.shared.view().active.size_bytes()
     }
 
-    /// Waits until recent rows may grow by this much; `false` if that takes too long. Between the bound and twice the
-    /// bound the delay grows, faster and faster, so commits settle at the speed of folding instead of stopping.
-    fn make_room(&mut self, size_bytes: usize) -> bool {
+    /// Waits until recent rows may grow by this group; `false` if that takes too long. Between the bound and twice the
+    /// bound the delay grows, faster and faster, so commits settle at the speed of folding instead of stopping. What
+    /// large requests cost delays large requests only.
+    fn make_room(&mut self, taken: &Taken) -> bool {
         let bytes_max = self.recent_bytes_max;
         let mut waited = Duration::ZERO;
         loop {
@@ -348,7 +328,14 @@ impl CommitThread {
             }
             self.let_fold(false);
             if recent_bytes < 2 * bytes_max {
-                std::thread::sleep(self.slowdown(size_bytes, recent_bytes - bytes_max));
+                let excess_bytes = recent_bytes - bytes_max;
+                let mut delayed_bytes = taken.small_bytes + taken.large_bytes;
+                if taken.large_bytes > 0 && self.folds_apart() {
+                    let pause = self.slowdown(taken.large_bytes, excess_bytes, self.large_excess_bytes_max());
+                    self.waiting.pause_large(self.clock.monotonic(), pause.min(LARGE_PAUSE_MAX));
+                    delayed_bytes = taken.small_bytes;
+                }
+                std::thread::sleep(self.slowdown(delayed_bytes, excess_bytes, bytes_max).min(SLOWDOWN_MAX));
                 return true;
             }
             if self.shared.is_folding_stuck() || self.shared.is_poisoned() || waited >= ROOM_WAIT_MAX {
@@ -359,17 +346,23 @@ impl CommitThread {
         }
     }
 
-    fn slowdown(&self, size_bytes: usize, excess_bytes: usize) -> Duration {
+    /// By how much recent rows may pass their bound because of large requests. The last quarter is for small ones.
+    fn large_excess_bytes_max(&self) -> usize {
+        self.recent_bytes_max / 4 * 3
+    }
+
+    /// How long to wait for folding to keep up with this many bytes.
+    fn slowdown(&self, size_bytes: usize, excess_bytes: usize, excess_bytes_max: usize) -> Duration {
         let bytes_per_second = match self.shared.folding().bytes_per_second {
             0 => FOLD_BYTES_PER_SECOND,
             rate => rate,
         };
         // Half way between the two bounds, commits are as fast as the last fold. If this one is slower, they settle nearer to
         // the upper bound.
-        let free_bytes = self.recent_bytes_max.saturating_sub(excess_bytes).max(1);
+        let free_bytes = excess_bytes_max.saturating_sub(excess_bytes).max(1);
         let share = excess_bytes as f64 / free_bytes as f64;
         let seconds = size_bytes as f64 / bytes_per_second as f64 * share;
-        Duration::from_secs_f64(seconds.min(SLOWDOWN_MAX.as_secs_f64()))
+        Duration::from_secs_f64(seconds.min(LARGE_PAUSE_MAX.as_secs_f64()))
     }
 }
 

@@ -52,6 +52,7 @@ mod sweep;
 mod tree_error;
 mod upgrade;
 mod view;
+mod waiting;
 mod waiting_blocks;
 
 use std::io;
@@ -80,7 +81,7 @@ use engine::{
 
 use crate::catch_panic::catch_panic;
 use crate::commit_log::Segments;
-use crate::commit_thread::{CommitThread, FoldRunner, QueuedRequest, WaitingRequests};
+use crate::commit_thread::{CommitThread, FoldRunner};
 use crate::contained_scan::contained_scan;
 use crate::fold::Folder;
 use crate::fold_rows::TransactionSize;
@@ -91,6 +92,7 @@ use crate::store::{Store, TABLES, TreeTuning};
 use crate::store_id::StorePlace;
 use crate::tree_error::TreeError;
 use crate::view::View;
+use crate::waiting::{QueuedRequest, WaitingRequests};
 
 pub use crate::check::{CheckReport, FamilyCounts, check_directory};
 #[doc(hidden)]

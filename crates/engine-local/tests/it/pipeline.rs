@@ -1,6 +1,7 @@
 //! The commit thread: groups, bounds, and the sweep of dropped tables.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::env::FakeClock;
 use engine::{Commit, CommitError, Effect, Engine, Expect, Op, TableId};
@@ -165,6 +166,41 @@ async fn the_queue_is_bounded_in_bytes_too() {
     small.await.unwrap().unwrap();
     commit(&*engine, put(table, "p", "second", &big)).await.unwrap();
     assert_eq!(engine.stats().queued_bytes, 0);
+}
+
+#[tokio::test]
+async fn a_small_commit_does_not_wait_until_there_is_room_for_large_ones() {
+    const BOUND: usize = 4 << 20;
+    const LARGE_COUNT: usize = 100;
+    let value = "x".repeat(200_000);
+    let change = |options: &mut LocalOptions| {
+        *options = LocalOptions {
+            recent_bytes_max: BOUND,
+            commit_queue_bytes_max: 2 * LARGE_COUNT * value.len(),
+            ..system_options()
+        };
+    };
+    let (_directory, disk, engine, table) = on_disk(change).await;
+    // No fold ends, so memory fills up.
+    disk.tree_writes(Behaviour::Stall);
+    let large: Vec<_> =
+        (0..LARGE_COUNT).map(|n| spawn(&engine, put(table, "p", &format!("large {n}"), &value))).collect();
+    let finished = || large.iter().filter(|task| task.is_finished()).count();
+    // What is being folded, and the part of the rest that is for large commits too.
+    let room_bytes = (BOUND + BOUND / 4 * 7) as u64;
+    eventually("the room for large ones is used up", async || engine.stats().recent_bytes >= room_bytes)
+        .await;
+    for n in 0..100 {
+        let small = put(table, "p", &format!("small {n}"), "v");
+        let committed = tokio::time::timeout(Duration::from_secs(3), commit(&*engine, small)).await;
+        committed.expect("it need not wait for the large ones").unwrap();
+    }
+    assert!(finished() < LARGE_COUNT, "large ones still wait");
+    disk.tree_writes(Behaviour::Work);
+    for task in large {
+        task.await.unwrap().unwrap();
+    }
+    assert_eq!(all(&*engine, table).await.unwrap().len(), 100 + LARGE_COUNT);
 }
 
 async fn fill(engine: &LocalEngine, table: TableId, count: usize) {
