@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::Instant;
 
 pub struct Finished {
@@ -72,7 +73,32 @@ pub fn run(command: &mut Command) -> Result<Finished, String> {
         }
     }
     let status = child.wait().map_err(|error| format!("cannot wait for {name}: {error}"))?;
+    if !status.success() {
+        lock_failures().extend(telling_lines(&output).map(str::to_owned));
+    }
     Ok(Finished { succeeded: status.success(), output })
+}
+
+/// What the commands that failed said about it, until somebody asks.
+static FAILURES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// A step that fails in a hundred places is looked into by itself.
+const FAILURE_LINE_COUNT_MAX: usize = 30;
+
+fn lock_failures() -> std::sync::MutexGuard<'static, Vec<String>> {
+    FAILURES.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// What the commands that failed since the last call said about it. The whole is far up in a long output, or lost.
+pub fn take_failures() -> Vec<String> {
+    let mut lines = std::mem::take(&mut *lock_failures());
+    lines.truncate(FAILURE_LINE_COUNT_MAX);
+    lines
+}
+
+/// The lines that name what failed: of `cargo test`, of our trials, and of the clients' test runners.
+fn telling_lines(output: &str) -> impl Iterator<Item = &str> {
+    const MARKS: [&str; 7] = ["FAILED", "panicked at", "BROKEN", "Error: ", "error: ", "--- FAIL", "not ok "];
+    output.lines().filter(|line| MARKS.iter().any(|mark| line.contains(mark)))
 }
 
 /// Runs a command to its end without showing anything. All its output goes to the file `log` and is returned.
@@ -111,4 +137,19 @@ pub fn answer(command: &mut Command) -> Option<String> {
 pub fn now() -> Instant {
     #[expect(clippy::disallowed_methods, reason = "xtask times its own steps; nothing here is simulated")]
     Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_is_told_and_nothing_else() {
+        let output = "test a ... ok\ntest b ... FAILED\nthread 'b' panicked at b.rs:1:2:\n    held:   c\n    BROKEN: d\nok 1 e\nnot ok 2 f\n";
+        let lines: Vec<_> = telling_lines(output).collect();
+        assert_eq!(
+            lines,
+            ["test b ... FAILED", "thread 'b' panicked at b.rs:1:2:", "    BROKEN: d", "not ok 2 f"]
+        );
+    }
 }
