@@ -19,7 +19,7 @@ use crate::commit_log::{AppendError, CommitLog, Counters, RecordBuilder, Segment
 use crate::fold::Folder;
 use crate::group::{Group, KnownTables};
 use crate::shared::{FoldRequest, SharedState};
-use crate::waiting::{QueuedRequest, ROOM_WAIT_MAX, RequestOutcome, Taken, WaitingRequests};
+use crate::waiting::{QueuedRequest, RequestOutcome, TakenGroup, WaitingRequests};
 use engine::env::Clock;
 use engine::{CommitError, Families};
 
@@ -38,6 +38,8 @@ const SLOWDOWN_MAX: Duration = Duration::from_millis(50);
 const LARGE_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// How long to sleep while only large requests wait, before looking for small ones.
 const LARGE_PAUSE_STEP: Duration = Duration::from_millis(1);
+/// A group waits at most this long for memory to become free; then it is refused.
+const ROOM_WAIT_MAX: Duration = Duration::from_secs(10);
 const ROOM_WAIT_STEP: Duration = Duration::from_millis(50);
 /// A group waits at most this long for the tree's file to be reopened.
 const REOPEN_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -100,7 +102,7 @@ impl CommitThread {
     }
 
     /// `None`: the engine is closed, and no request is left.
-    fn next_group(&mut self) -> Option<Taken> {
+    fn next_group(&mut self) -> Option<TakenGroup> {
         loop {
             if self.waiting.is_empty() {
                 let first = match self.requests.try_recv() {
@@ -160,12 +162,12 @@ impl CommitThread {
         is_busy && self.requests.len() < self.last_group_count / 2 && self.folds_apart()
     }
 
-    fn run_group(&mut self, taken: Taken) {
+    fn run_group(&mut self, taken: TakenGroup) {
         if let FoldRunner::CommitThread(folder) = &mut self.folding {
             folder.turn_if_asked();
         }
         let results = self.results(&taken);
-        let Taken { requests, small_bytes, large_bytes } = taken;
+        let TakenGroup { requests, small_bytes, large_bytes } = taken;
         debug_assert_eq!(requests.len(), results.len());
         // Release the bytes before answering, so that a caller finds room for its next commit.
         self.shared.release(requests.len(), small_bytes + large_bytes);
@@ -175,7 +177,7 @@ impl CommitThread {
         }
     }
 
-    fn results(&mut self, taken: &Taken) -> Vec<RequestOutcome> {
+    fn results(&mut self, taken: &TakenGroup) -> Vec<RequestOutcome> {
         let requests = &taken.requests[..];
         let request_count = requests.len();
         let everyone = |error: CommitError| (0..request_count).map(|_| Err(error.clone())).collect();
@@ -318,7 +320,7 @@ impl CommitThread {
     /// Waits until recent rows may grow by this group; `false` if that takes too long. Between the bound and twice the
     /// bound the delay grows, faster and faster, so commits settle at the speed of folding instead of stopping. What
     /// large requests cost delays large requests only.
-    fn make_room(&mut self, taken: &Taken) -> bool {
+    fn make_room(&mut self, taken: &TakenGroup) -> bool {
         let bytes_max = self.recent_bytes_max;
         let mut waited = Duration::ZERO;
         loop {

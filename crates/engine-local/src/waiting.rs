@@ -1,8 +1,8 @@
-//! Requests that wait for a group, and the hold on large ones while folding cannot keep up.
+//! Requests that wait for a group, and the pauses of large ones while folding cannot keep up.
 //!
 //! Promises: a small request joins the next group however many large ones wait, and whatever they wait for. Large
-//! requests keep their order among themselves. A hold ends, also when nobody tells how time passes.
-//! Leaves to others: how long a hold should be (`commit_thread`).
+//! requests keep their order among themselves. A pause ends, also when nobody tells how time passes.
+//! Leaves to others: how long a pause should be (`commit_thread`).
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,8 +16,9 @@ use engine::CommitError;
 const GROUP_REQUEST_COUNT_MAX: usize = 512;
 /// Bytes of large requests per group. With more, small requests would wait for them.
 const GROUP_LARGE_BYTES_MAX: usize = 2 * 1024 * 1024;
-/// A request waits at most this long for memory to become free; then it is refused.
-pub(crate) const ROOM_WAIT_MAX: Duration = Duration::from_secs(10);
+/// Large requests wait at most this long until there is room for them. Then they take room that is kept for small ones:
+/// if those use it up all the time, large ones would otherwise never get their turn.
+const LARGE_ROOM_WAIT_MAX: Duration = Duration::from_secs(3);
 /// Up to this size a request is small. A batch of a hundred ordinary rows is large; a single row is usually small.
 const SMALL_REQUEST_BYTES_MAX: usize = 16 * 1024;
 
@@ -37,14 +38,14 @@ pub(crate) struct WaitingRequests {
     small: VecDeque<QueuedRequest>,
     large: VecDeque<QueuedRequest>,
     /// After a large request, folding gets time to keep up before the next.
-    pause: Hold,
+    pause: Pause,
     /// Large requests wait for room in memory.
-    for_room: Option<Hold>,
+    for_room: Option<Pause>,
 }
 
 /// While it lasts, large requests join no group.
 #[derive(Clone, Copy, Default)]
-struct Hold {
+struct Pause {
     /// By the clock.
     begun: Duration,
     length: Duration,
@@ -52,7 +53,7 @@ struct Hold {
     slept: Duration,
 }
 
-impl Hold {
+impl Pause {
     fn rest(self, now: Duration) -> Duration {
         self.length.saturating_sub(self.slept.max(now.saturating_sub(self.begun)))
     }
@@ -60,7 +61,7 @@ impl Hold {
 
 /// The requests of a group.
 #[derive(Default)]
-pub(crate) struct Taken {
+pub(crate) struct TakenGroup {
     pub(crate) requests: Vec<QueuedRequest>,
     pub(crate) small_bytes: usize,
     pub(crate) large_bytes: usize,
@@ -82,9 +83,10 @@ impl WaitingRequests {
     }
 
     /// Takes at least one, if any waits that may be taken.
-    pub(crate) fn take_group(&mut self, takes_large: bool) -> Taken {
+    pub(crate) fn take_group(&mut self, takes_large: bool) -> TakenGroup {
         let small_count = self.small.len().min(GROUP_REQUEST_COUNT_MAX);
-        let mut taken = Taken { requests: self.small.drain(..small_count).collect(), ..Taken::default() };
+        let mut taken =
+            TakenGroup { requests: self.small.drain(..small_count).collect(), ..TakenGroup::default() };
         taken.small_bytes = taken.requests.iter().map(|queued| queued.size_bytes).sum();
         while takes_large && let Some(queued) = self.large.front() {
             if taken.large_bytes > 0 && taken.large_bytes + queued.size_bytes > GROUP_LARGE_BYTES_MAX {
@@ -99,7 +101,7 @@ impl WaitingRequests {
 
     /// Lets no large request into a group for this long.
     pub(crate) fn pause_large(&mut self, now: Duration, length: Duration) {
-        self.pause = Hold { begun: now, length, slept: Duration::ZERO };
+        self.pause = Pause { begun: now, length, slept: Duration::ZERO };
     }
 
     /// How much longer large requests pause.
@@ -109,15 +111,15 @@ impl WaitingRequests {
 
     /// There is no room for a large request. Returns whether to go on waiting for it.
     pub(crate) fn waits_for_room(&mut self, now: Duration) -> bool {
-        let begun = Hold { begun: now, length: ROOM_WAIT_MAX, slept: Duration::ZERO };
+        let begun = Pause { begun: now, length: LARGE_ROOM_WAIT_MAX, slept: Duration::ZERO };
         !self.for_room.get_or_insert(begun).rest(now).is_zero()
     }
 
     /// The commit thread has slept for this long, because only large requests wait.
     pub(crate) fn has_slept(&mut self, slept: Duration) {
         self.pause.slept += slept;
-        if let Some(hold) = &mut self.for_room {
-            hold.slept += slept;
+        if let Some(pause) = &mut self.for_room {
+            pause.slept += slept;
         }
     }
 }
@@ -135,7 +137,7 @@ mod tests {
         waiting
     }
 
-    fn sizes(taken: &Taken) -> Vec<usize> {
+    fn sizes(taken: &TakenGroup) -> Vec<usize> {
         taken.requests.iter().map(|queued| queued.size_bytes).collect()
     }
 
@@ -178,13 +180,13 @@ mod tests {
         let mut waiting = waiting(&[LARGE, LARGE]);
         let begun = Duration::from_secs(1);
         assert!(waiting.waits_for_room(begun));
-        assert!(waiting.waits_for_room(begun + ROOM_WAIT_MAX / 2));
-        waiting.has_slept(ROOM_WAIT_MAX / 2);
+        assert!(waiting.waits_for_room(begun + LARGE_ROOM_WAIT_MAX / 2));
+        waiting.has_slept(LARGE_ROOM_WAIT_MAX / 2);
         assert!(waiting.waits_for_room(begun));
-        waiting.has_slept(ROOM_WAIT_MAX / 2);
+        waiting.has_slept(LARGE_ROOM_WAIT_MAX / 2);
         assert!(!waiting.waits_for_room(begun));
         waiting.take_group(true);
-        assert!(waiting.waits_for_room(begun + ROOM_WAIT_MAX));
-        assert!(!waiting.waits_for_room(begun + 2 * ROOM_WAIT_MAX));
+        assert!(waiting.waits_for_room(begun + LARGE_ROOM_WAIT_MAX));
+        assert!(!waiting.waits_for_room(begun + 2 * LARGE_ROOM_WAIT_MAX));
     }
 }
