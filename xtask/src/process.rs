@@ -73,26 +73,32 @@ pub fn run(command: &mut Command) -> Result<Finished, String> {
         }
     }
     let status = child.wait().map_err(|error| format!("cannot wait for {name}: {error}"))?;
-    if !status.success() {
-        lock_failures().extend(telling_lines(&output).map(str::to_owned));
-    }
+    note_end(&name, status.success(), &output);
     Ok(Finished { succeeded: status.success(), output })
 }
 
-/// What the commands that failed said about it, until somebody asks.
+/// What the commands that failed said about it. In a long output it is far up, or lost.
 static FAILURES: Mutex<Vec<String>> = Mutex::new(Vec::new());
-/// A step that fails in a hundred places is looked into by itself.
-const FAILURE_LINE_COUNT_MAX: usize = 30;
+/// A command that fails in a hundred places is looked into by itself.
+const FAILURE_LINE_COUNT_MAX: usize = 20;
+
+/// Remembers what a command said if it failed.
+fn note_end(name: &str, succeeded: bool, output: &str) {
+    if succeeded {
+        return;
+    }
+    let mut failures = lock_failures();
+    failures.push(format!("{name}:"));
+    failures.extend(telling_lines(output).take(FAILURE_LINE_COUNT_MAX).map(|line| format!("  {line}")));
+}
 
 fn lock_failures() -> std::sync::MutexGuard<'static, Vec<String>> {
     FAILURES.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// What the commands that failed since the last call said about it. The whole is far up in a long output, or lost.
-pub fn take_failures() -> Vec<String> {
-    let mut lines = std::mem::take(&mut *lock_failures());
-    lines.truncate(FAILURE_LINE_COUNT_MAX);
-    lines
+/// Every command that failed so far, and what it said on its standard output.
+pub fn failures() -> Vec<String> {
+    lock_failures().clone()
 }
 
 /// The lines that name what failed: of `cargo test`, of our trials, and of the clients' test runners.
@@ -108,7 +114,9 @@ pub fn run_quietly(command: &mut Command, log: &Path) -> Result<Finished, String
     command.stdin(Stdio::null()).stdout(out).stderr(errors);
     let status = command.status().map_err(|error| format!("cannot start {name}: {error}"))?;
     let bytes = std::fs::read(log).map_err(|error| format!("cannot read {}: {error}", log.display()))?;
-    Ok(Finished { succeeded: status.success(), output: String::from_utf8_lossy(&bytes).into_owned() })
+    let output = String::from_utf8_lossy(&bytes).into_owned();
+    note_end(&name, status.success(), &output);
+    Ok(Finished { succeeded: status.success(), output })
 }
 
 /// Two handles to one new log file, for standard output and standard error.

@@ -60,8 +60,6 @@ struct Row {
     result: String,
     counts: Counts,
     took: Duration,
-    /// What its commands said about their failure.
-    failures: Vec<String>,
 }
 
 /// Runs the gate, or the steps named with `--only`. `true` when nothing failed.
@@ -109,7 +107,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         built |= name == "build" && counts.failed == 0;
         let took = start.elapsed();
         println!("<== {name}: {result} ({:.1} s)", took.as_secs_f64());
-        rows.push(Row { name, result, counts, took, failures: process::take_failures() });
+        rows.push(Row { name, result, counts, took });
     }
     Ok(summarise(&rows))
 }
@@ -143,14 +141,14 @@ fn select(arguments: &[String]) -> Result<Vec<&'static str>, String> {
 fn summarise(rows: &[Row]) -> bool {
     let mut total = Counts::default();
     println!("\n{:<14} {:>7} {:>7} {:>8} {:>9}  result", "step", "passed", "failed", "skipped", "seconds");
-    for Row { name, result, counts, took, .. } in rows {
+    for Row { name, result, counts, took } in rows {
         let Counts { passed, failed, skipped } = counts;
         println!("{name:<14} {passed:>7} {failed:>7} {skipped:>8} {:>9.1}  {result}", took.as_secs_f64());
         total += *counts;
     }
-    for row in rows.iter().filter(|row| row.counts.failed > 0) {
-        println!("\n{} failed:", row.name);
-        row.failures.iter().for_each(|line| println!("  {line}"));
+    if total.failed > 0 {
+        println!("\nwhat failed, as far as it was said on standard output:");
+        process::failures().iter().for_each(|line| println!("{line}"));
     }
     println!("\n{} passed, {} failed, {} skipped", total.passed, total.failed, total.skipped);
     total.failed == 0

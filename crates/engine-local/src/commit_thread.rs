@@ -138,11 +138,15 @@ impl CommitThread {
         if !self.waiting.has_large() || !self.folds_apart() || self.shared.is_poisoned() {
             return true;
         }
-        let now = self.clock.monotonic();
+        let (recent_bytes, now) = (self.recent_bytes(), self.clock.monotonic());
+        // A fold that has just begun took the rows for which the large ones pause.
+        if recent_bytes < self.recent_bytes_max {
+            return true;
+        }
         if !self.waiting.pause_rest(now).is_zero() {
             return false;
         }
-        let has_room = self.recent_bytes() < self.recent_bytes_max + self.large_excess_bytes_max();
+        let has_room = recent_bytes < self.recent_bytes_max + self.large_excess_bytes_max();
         if has_room || self.shared.is_folding_stuck() || !self.waiting.waits_for_room(now) {
             return true;
         }

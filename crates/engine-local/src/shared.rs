@@ -13,6 +13,7 @@ use crate::group::ChangedRows;
 use crate::recent::Recent;
 use crate::store::{META, META_FOLDED, ROWS, Reopening, begin_write};
 use crate::view::{Base, Frozen, View};
+use crate::waiting::SMALL_REQUEST_BYTES_MAX;
 
 /// Statistics since the store was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -355,10 +356,11 @@ impl SharedState {
     }
 
     /// Reserves room in the queue. A request above the bound passes when it is alone, so that it is possible at all.
-    /// An eighth of the room is kept for small requests, so that large ones do not shut them out.
+    /// An eighth of the room is kept for small requests, so that large ones do not shut them out while they wait.
     pub(crate) fn try_reserve(&self, size_bytes: usize, size_bytes_max: usize) -> bool {
         let room = size_bytes_max / 8;
-        let bytes_max = if size_bytes <= room / 8 { size_bytes_max } else { size_bytes_max - room };
+        let small_bytes_max = SMALL_REQUEST_BYTES_MAX.min(room / 8);
+        let bytes_max = if size_bytes <= small_bytes_max { size_bytes_max } else { size_bytes_max - room };
         let reserve = |queued: usize| {
             let sum = queued.checked_add(size_bytes)?;
             (queued == 0 || sum <= bytes_max).then_some(sum)

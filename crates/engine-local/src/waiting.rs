@@ -1,7 +1,7 @@
 //! Requests that wait for a group, and the pauses of large ones while folding cannot keep up.
 //!
 //! Promises: a small request joins the next group however many large ones wait, and whatever they wait for. Large
-//! requests keep their order among themselves. A pause ends, also when nobody tells how time passes.
+//! requests keep their order among themselves. A pause ends by the clock, or when the commit thread has slept as long.
 //! Leaves to others: how long a pause should be (`commit_thread`).
 
 use std::collections::VecDeque;
@@ -16,11 +16,11 @@ use engine::CommitError;
 const GROUP_REQUEST_COUNT_MAX: usize = 512;
 /// Bytes of large requests per group. With more, small requests would wait for them.
 const GROUP_LARGE_BYTES_MAX: usize = 2 * 1024 * 1024;
-/// Large requests wait at most this long until there is room for them. Then they take room that is kept for small ones:
-/// if those use it up all the time, large ones would otherwise never get their turn.
+/// A group of large requests waits at most this long until there is room for it. Then it takes room that is kept for
+/// small ones: if those use it up all the time, large ones would otherwise never get their turn.
 const LARGE_ROOM_WAIT_MAX: Duration = Duration::from_secs(3);
 /// Up to this size a request is small. A batch of a hundred ordinary rows is large; a single row is usually small.
-const SMALL_REQUEST_BYTES_MAX: usize = 16 * 1024;
+pub(crate) const SMALL_REQUEST_BYTES_MAX: usize = 16 * 1024;
 
 pub(crate) type RequestOutcome = Result<Applied, CommitError>;
 

@@ -170,8 +170,9 @@ async fn the_queue_is_bounded_in_bytes_too() {
 
 #[tokio::test]
 async fn a_small_commit_does_not_wait_until_there_is_room_for_large_ones() {
-    const BOUND: usize = 4 << 20;
-    const LARGE_COUNT: usize = 100;
+    const BOUND: usize = 16 << 20;
+    const LARGE_COUNT: usize = 300;
+    const SMALL_COUNT: usize = 5;
     let value = "x".repeat(200_000);
     let change = |options: &mut LocalOptions| {
         *options = LocalOptions {
@@ -190,7 +191,7 @@ async fn a_small_commit_does_not_wait_until_there_is_room_for_large_ones() {
     let room_bytes = (BOUND + BOUND / 4 * 7) as u64;
     eventually("the room for large ones is used up", async || engine.stats().recent_bytes >= room_bytes)
         .await;
-    for n in 0..20 {
+    for n in 0..SMALL_COUNT {
         let small = put(table, "p", &format!("small {n}"), "v");
         let committed = tokio::time::timeout(Duration::from_secs(2), commit(&*engine, small)).await;
         committed.expect("it need not wait for the large ones").unwrap();
@@ -200,7 +201,34 @@ async fn a_small_commit_does_not_wait_until_there_is_room_for_large_ones() {
     for task in large {
         task.await.unwrap().unwrap();
     }
-    assert_eq!(all(&*engine, table).await.unwrap().len(), 20 + LARGE_COUNT);
+    assert_eq!(all(&*engine, table).await.unwrap().len(), SMALL_COUNT + LARGE_COUNT);
+}
+
+#[tokio::test]
+async fn large_commits_that_wait_leave_room_in_the_queue_for_small_ones() {
+    let (_directory, disk, engine, table) =
+        on_disk(|options| options.commit_queue_bytes_max = 16 << 20).await;
+    disk.syncs(Behaviour::Stall);
+    let mut waiting = vec![spawn(&engine, put(table, "p", "plug", "v"))];
+    stalled(&disk).await;
+    // Each is as long as a batch of a hundred ordinary rows. Together they would fill the queue.
+    let value = "x".repeat(100_000);
+    let large: Vec<_> =
+        (0..200).map(|n| spawn(&engine, put(table, "p", &format!("large {n}"), &value))).collect();
+    for _ in 0..10 {
+        let_tasks_run().await;
+    }
+    waiting.extend((0..50).map(|n| spawn(&engine, put(table, "p", &format!("small {n}"), "v"))));
+    let_tasks_run().await;
+    disk.syncs(Behaviour::Work);
+    for task in waiting {
+        task.await.unwrap().unwrap();
+    }
+    let mut refused = 0;
+    for task in large {
+        refused += usize::from(task.await.unwrap() == Err(CommitError::Busy));
+    }
+    assert!((30..100).contains(&refused), "{refused} large ones find no room");
 }
 
 async fn fill(engine: &LocalEngine, table: TableId, count: usize) {

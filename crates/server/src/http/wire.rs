@@ -128,7 +128,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         };
         if *turn_bytes >= TURN_BYTES_MAX {
             *turn_bytes = 0;
-            context.waker().wake_by_ref();
+            // Others, and whatever has arrived for them, come before the next turn of this one.
+            let _ = pin!(tokio::task::yield_now()).poll(context);
             return Poll::Pending;
         }
         if input.capacity() - input.len() < *read_bytes / 2 {
